@@ -1,29 +1,45 @@
 """Commands for who moves or leaves: store copy, tenant export and delete, person delete."""
 
+import json
+import math
 import os
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from fetchstash.cli._operating import with_tokens
+from fetchstash.cli._operating import note_audit, with_tokens
 from fetchstash.cli._options import json_flag
 from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import FAILED, command, print_objects, say
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, UnknownRef
-from fetchstash.store import ALL_RUNS, StoreLimits, person_run, store_of_tenant
+from fetchstash.store import (
+    ALL_RUNS,
+    CLEANED,
+    StoreLimits,
+    is_shared,
+    open_objects,
+    open_whole,
+    person_run,
+    store_of_tenant,
+    tenants_of,
+)
 from fetchstash.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+    from fetchstash.service.access import OwnTokens, TokenRecord
     from fetchstash.store import Copied, Progress
 
 T = TypeVar("T")
 
 _yes = click.option("--yes", is_flag=True, help="Do it. Without this it says what would go.")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _tenant = click.option("--tenant", required=True, metavar="TENANT", help="Whose person it is.")
 
 
@@ -130,24 +146,14 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
 
     An identity provider may still name it: remove it there, too.
     """
-    from fetchstash.store import open_whole  # noqa: PLC0415 - heavy
-
-    own = settings.for_tenant(_checked(tenant))
-
-    async def work(_: "Progress") -> int:
-        async with open_whole(own.store) as store:
-            kept = (await store.usage()).artifacts
-            if yes:
-                await store.remove()
-        return kept
-
-    tokens = _revoke(settings, tenant, "", yes=yes)
-    kept = _run("Deleting", work) if _has_store(settings, tenant, tokens) else 0
-    if yes and own.telemetry.event_log:
-        log = Path(own.telemetry.event_log)
-        for path in log.parent.glob(f"{log.name}*"):
-            path.unlink()
-    return _said(tokens, kept, tenant, yes=yes)
+    leaving = _Leaving(settings, _checked(tenant))
+    tokens = leaving.tokens()
+    has_store = _has_store(settings, tenant, len(tokens))
+    if yes:
+        note_audit(settings, "tenant_deleted", tenant=tenant)
+    leaving.revoke(tokens if yes else ())
+    kept = leaving.artifacts(yes=yes) if has_store else 0
+    return _said(settings, len(tokens), kept, tenant, yes=yes)
 
 
 @command(
@@ -161,33 +167,143 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
 def delete_person(settings: Settings, name: str, tenant: str, yes: bool) -> int | None:
     """Delete a person of a tenant: tokens, artifacts, pinned ones too, and logged calls.
 
-    NAME is that of the tokens, and of oauth.principal_claim where there is a provider. In a team's
-    store the bytes go within the hour.
+    NAME is that of the tokens, and of oauth.principal_claim where there is a provider.
     """
-    from fetchstash.stash import log_of  # noqa: PLC0415 - as above
-    from fetchstash.store import open_whole  # noqa: PLC0415 - as above
+    leaving = _Leaving(settings, _checked(tenant), name)
+    tokens = leaving.tokens()
+    has_store = _has_store(settings, tenant, len(tokens))
+    if yes:
+        note_audit(settings, "person_deleted", tenant=tenant, name=name)
+    leaving.revoke(tokens if yes else ())
+    kept = leaving.artifacts(yes=yes) if has_store else 0
+    return _said(settings, len(tokens), kept, f"{name} of {tenant}", yes=yes)
 
-    own = settings.for_tenant(_checked(tenant))
-    runs = {person_run(name, issuer) for issuer in ("", settings.oauth.issuer)}
 
-    async def work(_: "Progress") -> int:
+@command("Do again what the audit log says was revoked and deleted", example="audit.log --yes")
+@click.argument("logs", nargs=-1, required=True, metavar="AUDIT_LOG...", type=_FILE)
+@_yes
+def replay(settings: Settings, logs: "Sequence[Path]", yes: bool) -> int | None:
+    """Revoke and delete again, in a store that was restored, what the audit log says.
+
+    A backup revives tokens that were revoked and persons who were deleted since. Only what is older
+    than a line goes: who came back later stays.
+    """
+    tokens = kept = 0
+    for at, event, line in _deletions(logs):
+        leaving = _Leaving(settings, line["tenant"], line.get("name", ""), at)
+        known = leaving.tokens(line.get("revoked", ""))
+        leaving.revoke(known if yes else ())
+        tokens += len(known)
+        if event != "token_revoked" and line["tenant"] in _tenants(settings):
+            kept += leaving.artifacts(yes=yes)
+    return _said(settings, tokens, kept, "what the log names", yes=yes)
+
+
+_DELETIONS = ("token_revoked", "person_deleted", "tenant_deleted")
+
+
+def _deletions(logs: "Sequence[Path]") -> "Iterator[tuple[float, str, dict[str, str]]]":
+    """Read from audit logs what was revoked and deleted, and when. Raises BadArgument."""
+    for path in logs:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for number, text in enumerate(file, start=1):
+                if not any(event in text for event in _DELETIONS):
+                    continue
+                try:
+                    line = json.loads(text)
+                    at, event = datetime.fromisoformat(line["time"]).timestamp(), line["event"]
+                    _checked(line["tenant"])
+                except (KeyError, TypeError, ValueError):
+                    what = f"Line {number} of {path} is no line of an audit log."
+                    raise BadArgument(what, "Name files of http.audit_log.") from None
+                if event in _DELETIONS:
+                    yield at, event, line
+
+
+class _Leaving:
+    """A tenant that leaves, or a person of it: what is older than ``before`` goes."""
+
+    def __init__(
+        self, settings: Settings, tenant: str, name: str = "", before: float = math.inf
+    ) -> None:
+        self._settings, self._tenant, self._name, self._before = settings, tenant, name, before
+        self._own = settings.for_tenant(tenant)
+        issuers = ("", settings.oauth.issuer)
+        self._runs = {person_run(name, issuer) for issuer in issuers} if name else {ALL_RUNS}
+
+    def tokens(self, token_id: str = "") -> "list[TokenRecord]":
+        """Return the tokens of the one who leaves, or the one with this id."""
+
+        async def work(own: "OwnTokens") -> "list[TokenRecord]":
+            records = await own.of(self._name, self._tenant)
+            created = [datetime.fromisoformat(record.created).timestamp() for record in records]
+            return [
+                record
+                for record, at in zip(records, created, strict=True)
+                if at < self._before and token_id in ("", record.id)
+            ]
+
+        return with_tokens(self._settings, work)
+
+    def revoke(self, records: "Sequence[TokenRecord]") -> None:
+        """Revoke tokens."""
+        if not records:
+            return
+
+        async def work(own: "OwnTokens") -> None:
+            for record in records:
+                await own.revoke(record.id)
+
+        with_tokens(self._settings, work)
+
+    def artifacts(self, *, yes: bool) -> int:
+        """Return how many artifacts would go, or with ``yes`` did, with what is logged of them."""
+        return _run("Deleting", lambda _: self._artifacts(yes=yes))
+
+    async def _artifacts(self, *, yes: bool) -> int:
+        from fetchstash.service import remove_logs  # noqa: PLC0415 - heavy
+
         kept = 0
-        for run in runs:
-            async with open_whole(own.store, run) as store:
-                refs = await store.refs()
+        for run in self._runs:
+            async with open_whole(self._own.store, run) as store:
+                refs = await store.refs(before=self._before)
                 kept += len(refs)
+                if yes and not self._name and len(refs) == len(await store.refs()):
+                    await store.remove()
+                    remove_logs(self._own)
+                    continue
                 for ref in refs if yes else ():
                     try:
                         await store.delete(ref)
                     except UnknownRef:  # it went meanwhile
                         kept -= 1
+                if yes:
+                    await store.clean_up()
+        if yes:
+            self._forget_calls()
+            await self._tell_replicas()
         return kept
 
-    tokens = _revoke(settings, tenant, name, yes=yes)
-    kept = _run("Deleting", work) if _has_store(settings, tenant, tokens) else 0
-    if yes and (log := log_of(own)):
-        log.forget(lambda call: call.get("run") in runs)
-    return _said(tokens, kept, f"{name} of {tenant}", yes=yes)
+    def _forget_calls(self) -> None:
+        from fetchstash.stash import log_of  # noqa: PLC0415 - heavy
+
+        before = datetime.fromtimestamp(min(self._before, time.time()), UTC).isoformat()
+        if self._name and (log := log_of(self._own)):
+            log.forget(
+                lambda call: call.get("run") in self._runs and call.get("time", "") <= before
+            )
+
+    async def _tell_replicas(self) -> None:
+        """Let each replica remove copies from the cache of its machine."""
+        objects = await open_objects(self._settings.store)
+        await objects.counts.note(CLEANED, self._tenant)
+        await objects.aclose()
+
+
+def _tenants(settings: Settings) -> list[str]:
+    import anyio  # noqa: PLC0415 - heavy
+
+    return anyio.run(tenants_of, settings.store)
 
 
 def _has_store(settings: Settings, tenant: str, tokens: int = 0) -> bool:
@@ -195,34 +311,27 @@ def _has_store(settings: Settings, tenant: str, tokens: int = 0) -> bool:
 
     Who was given ``tokens`` and never used them keeps nothing yet.
     """
-    import anyio  # noqa: PLC0415 - heavy
-
-    from fetchstash.store import tenants_of  # noqa: PLC0415 - as above
-
-    names = anyio.run(tenants_of, settings.store)
+    names = _tenants(settings)
     if _checked(tenant) in names or tokens:
         return tenant in names
     what = f"The tenant {tenant} keeps nothing here."
     raise BadArgument(what, f"There are {', '.join(names)}." if names else "No tenant does.")
 
 
-def _revoke(settings: Settings, tenant: str, name: str, *, yes: bool) -> int:
-    """Revoke the tokens of a tenant, or of one name of it; return how many there are."""
-    from fetchstash.service.access import OwnTokens  # noqa: PLC0415 - heavy
-
-    async def work(own: OwnTokens) -> int:
-        records = await own.of(name, tenant)
-        for record in records if yes else ():
-            await own.revoke(record.id)
-        return len(records)
-
-    return with_tokens(settings, work)
-
-
-def _said(tokens: int, kept: int, whose: str, *, yes: bool) -> int | None:
+def _said(settings: Settings, tokens: int, kept: int, whose: str, *, yes: bool) -> int | None:
+    """Say what was deleted, what stays for a while, and what stays by design."""
     what = f"{counted(tokens, 'token')} and {counted(kept, 'artifact')} of {whose}"
-    say(f"Deleted {what}." if yes else f"This would delete {what}. Add --yes to do it.")
-    return None if yes else FAILED
+    if not yes:
+        say(f"This would delete {what}. Add --yes to do it.")
+        return FAILED
+    say(f"Deleted {what}.")
+    if is_shared(settings.store) and kept:
+        say(
+            "Copies on replicas go within seconds, the bytes in the store at the first clean-up "
+            "in an hour or later: within two hours while a service runs, or by fetchstash gc."
+        )
+    say("The audit log, the log of requests and backups keep lines until you remove those.")
+    return None
 
 
 def _group(name: str, help_text: str, *commands: click.Command) -> click.Group:
@@ -234,5 +343,5 @@ def _group(name: str, help_text: str, *commands: click.Command) -> click.Group:
 COMMANDS: "Sequence[click.Command]" = (
     _group("tenant", "Export or delete what a tenant keeps.", export, delete_tenant),
     _group("person", "Delete what a person of a tenant keeps.", delete_person),
-    _group("store", "Copy a store into another one.", copy),
+    _group("store", "Copy a store, or delete anew after a restore.", copy, replay),
 )

@@ -27,7 +27,7 @@ from fetchstash.config import KEYS, Settings, example_file, toml_value
 from fetchstash.errors import BadArgument, FetchstashError
 
 if TYPE_CHECKING:
-    from fetchstash.service.access import OwnTokens
+    from fetchstash.service.access import OwnTokens, TokenRecord
 
 
 @command("Print the settings and where each came from")
@@ -285,13 +285,29 @@ def revoke(settings: Settings, ids: Sequence[str], every: bool, name: str, tenan
         named = [record.id for record in await own.of(name, tenant)] if every else ids
         if not named:
             raise BadArgument(f"There is no token of {name}.", "fetchstash token list shows all.")
+        records = {record.id: record for record in await own.records()}
         for token_id in named:
+            if record := records.get(token_id):
+                note_audit(settings, "token_revoked", **token_facts(record))
             record = await own.revoke(token_id)
             say(f"Revoked {record.id} ({record.name} of {record.tenant}).")
         if not settings.oauth.issuer and not await own.records():
             say("No token is left, and the service lets in nobody: fetchstash token create.")
 
     with_tokens(settings, work)
+
+
+def note_audit(settings: Settings, event: str, **facts: str) -> None:
+    """Write a line to the audit log of a service, if it has a file. Raises StoreError."""
+    from fetchstash.service import AuditLog  # noqa: PLC0415 - heavy
+
+    if settings.http.audit_log:
+        AuditLog.of(settings.http.audit_log, begins=False).operator(event, **facts)
+
+
+def token_facts(record: "TokenRecord") -> dict[str, str]:
+    """Return what the audit log says of a token."""
+    return {"revoked": record.id, "tenant": record.tenant, "name": record.name}
 
 
 def with_tokens(settings: Settings, work: "Callable[[OwnTokens], Awaitable[T]]") -> T:

@@ -17,16 +17,19 @@ from fetchstash.service._serve import (
 )
 from fetchstash.service._tenant_store import TenantStore
 from fetchstash.service._tenants import Tenants
+from fetchstash.service._upkeep import Upkeep, remove_logs
 
 __all__ = [
     "AuditLog",
     "Quotas",
     "TenantStore",
     "Tenants",
+    "Upkeep",
     "build_app",
     "exports",
     "for_clients_elsewhere",
     "principal_of",
+    "remove_logs",
     "security_of",
     "serve_http",
     "server_of",

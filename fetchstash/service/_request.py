@@ -222,6 +222,13 @@ class AuditLog:
             self._lost = lost  # no call has lost this line
         return not self._lost
 
+    def operator(self, event: str, **facts: str) -> None:
+        """Record what an operator is about to do. Raises StoreError, and then it must not be done.
+
+        A backup of the store knows nothing of it: ``store replay`` reads it here.
+        """
+        self._write({"event": event, **facts})
+
     def call(self, record: Record, refs: Iterable[str]) -> None:
         """Record an answered call and the artifacts that it spoke of. Raises StoreError."""
         hashes = [ref_hash(ref) for ref in refs][:_MAX_REFS]

@@ -59,6 +59,7 @@ from fetchstash.service._observed import HostCheck, Observed, ObservedCalls, log
 from fetchstash.service._quota import Quotas
 from fetchstash.service._request import AuditLog
 from fetchstash.service._tenants import Tenants
+from fetchstash.service._upkeep import Upkeep
 from fetchstash.service._workers import Channel, Job, Parent, end_signals, worker_count
 from fetchstash.service.access import (
     OwnTokens,
@@ -366,6 +367,8 @@ async def _serve(
         tasks.start_soon(_announce, server, opened, ready)
         if verifier:
             tasks.start_soon(tenants.run)
+        if settings.store.url != "memory:":
+            tasks.start_soon(Upkeep(settings, objects).run)
         await server.serve([opened])
         tasks.cancel_scope.cancel()
     await objects.aclose()

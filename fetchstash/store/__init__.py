@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         new_facts,
         stamp,
     )
-    from fetchstash.store._counts import Counts
+    from fetchstash.store._counts import CLEANED, Counts
     from fetchstash.store._limits import (
         ALL_RUNS,
         AUTO_RUN,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         View,
         bucket_url,
         folder_run,
+        is_shared,
         person_run,
         project_of,
         project_run,
@@ -46,8 +47,10 @@ if TYPE_CHECKING:
         check_store,
         copy_service,
         copy_store,
+        open_existing,
         open_store,
         open_whole,
+        remove_rest,
         stores_of,
         tenants_of,
     )
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL_RUNS",
     "AUTO_RUN",
+    "CLEANED",
     "COMMON",
     "DEFAULT_RUN",
     "REF_PREFIX",
@@ -96,15 +100,18 @@ __all__ = [
     "copy_store",
     "count_matches",
     "folder_run",
+    "is_shared",
     "keep_store_facts",
     "language_of",
     "new_facts",
+    "open_existing",
     "open_objects",
     "open_store",
     "open_whole",
     "person_run",
     "project_of",
     "project_run",
+    "remove_rest",
     "stamp",
     "stems",
     "store_folder",
@@ -120,14 +127,15 @@ _MODULES = {
         "CleanUp Facts Finding GrepQuery Line Listing Matches Passage Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
-    "_counts": "Counts",
+    "_counts": "CLEANED Counts",
     "_limits": (
         "ALL_RUNS AUTO_RUN DEFAULT_RUN REF_PREFIX StoreLimits View bucket_url folder_run "
-        "person_run project_of project_run store_folder store_of_tenant with_run"
+        "is_shared person_run project_of project_run store_folder store_of_tenant with_run"
     ),
     "_objects": "MemoryObjects Objects open_objects",
     "_open": (
-        "Copied Progress check_store copy_service copy_store open_store open_whole stores_of "
+        "Copied Progress check_store copy_service copy_store open_existing open_store open_whole "
+        "remove_rest stores_of "
         "tenants_of"
     ),
     "_protocol": "ArtifactStore",

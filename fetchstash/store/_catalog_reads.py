@@ -1,5 +1,6 @@
 """How stores with a catalogue are read, whatever its engine and wherever the bytes are."""
 
+import math
 import os
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -181,10 +182,10 @@ class CatalogReads(ArtifactStore):
             return retention.usage(db, self._view.puts if own else ALL_RUNS)
 
     @in_thread
-    def refs(self) -> Sequence[str]:
-        """Return the references of the view, in the order of their puts."""
+    def refs(self, *, before: float = math.inf) -> Sequence[str]:
+        """Return the references of the view that were put before a time since 1970, in order."""
         with self._reads.reading() as db:
-            return rows.refs(db, self._view.lists)
+            return rows.refs(db, self._view.lists, before)
 
     @in_thread
     def hand_over(self, ref: str, raw: Path, text: Path) -> Record | None:

@@ -17,6 +17,9 @@ from fetchstash.store._threads import Threads
 
 T = TypeVar("T")
 
+CLEANED = "cleaned"
+"""The kind of moment at which rows of a tenant went: caches have copies that no row names."""
+
 _DAY = 86_400
 _PACE, _ASKED = "pace", "asked"
 _ROWS = 5_000
@@ -124,6 +127,17 @@ class Counts:
             return begun.fetchone() is not None
 
         return await self._run(taken)
+
+    async def recent(self, kind: str, seconds: float) -> set[str]:
+        """Return the parts of a kind that were noted within so many seconds."""
+
+        def read(db: Db) -> set[str]:
+            now = db.dialect.now
+            within = f"at BETWEEN {now} - ? AND {now}"
+            select = f"SELECT part FROM moment WHERE name = ? AND {within}"  # noqa: S608 - ours
+            return {part for (part,) in db.execute(select, (kind, seconds))}
+
+        return await self._run(read)
 
     async def note(self, kind: str, part: str, *, ago: float = 0) -> None:
         """Note that something of a kind happened ``ago`` seconds ago."""

@@ -33,6 +33,12 @@ MAX_SHOWN_URL = 200
 OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
 
 
+def store_is_gone() -> StoreError:
+    """Return the error for the store of a tenant that was deleted, or of a lost database."""
+    what = "The store of this tenant is gone: the tenant was deleted, or the database replaced."
+    return StoreError(what, "Ask whoever runs the service.")
+
+
 def not_stored(url: str) -> UnknownRef:
     """Return the error for a URL that nothing was fetched from, with the call that fetches it."""
     if not url.startswith(("http://", "https://")):

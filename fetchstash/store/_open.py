@@ -11,7 +11,7 @@ from anyio import CancelScope
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
-from fetchstash.store._disk import NotWritable
+from fetchstash.store._disk import NotWritable, store_is_gone
 from fetchstash.store._folder import LocalStore, TemporaryStore
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import (
@@ -128,12 +128,47 @@ async def open_whole(limits: StoreLimits, run: str = ALL_RUNS) -> AsyncGenerator
     if limits.url == "memory:":
         raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
     store = await open_store(replace(limits, run=run, ephemeral=False))
+    async with _closing(store) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_existing(limits: StoreLimits) -> AsyncGenerator[CatalogStore]:
+    """Open all of a store, and make none. Raises StoreError where there is none any more."""
+    whole = replace(limits, run=ALL_RUNS, ephemeral=False)
+    folder = store_folder(limits)
+    if is_shared(limits):
+        from fetchstash.store._team import TeamStore  # noqa: PLC0415 - few need it
+
+        store: ArtifactStore = await TeamStore.open(whole, make=False)
+    elif folder and was_store(folder):
+        store = await open_store(whole)
+    else:
+        raise store_is_gone()
+    async with _closing(store) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _closing(store: ArtifactStore) -> AsyncGenerator[CatalogStore]:
     assert isinstance(store, CatalogStore)  # all but those of others are
     try:
         yield store
     finally:
         with CancelScope(shield=True):
             await store.aclose()
+
+
+async def remove_rest(limits: StoreLimits, older_than: float) -> int:
+    """Remove bytes of a team's tenant that was deleted, and return how many objects.
+
+    A put that was under way may have written them after; it has ended ``older_than`` seconds later.
+    """
+    if not is_shared(limits):
+        return 0
+    from fetchstash.store._team import remove_bytes  # noqa: PLC0415 - few need it
+
+    return await Threads().run(partial(remove_bytes, limits, older_than))
 
 
 async def copy_service(source: StoreLimits, target: StoreLimits, progress: Progress) -> Copied:

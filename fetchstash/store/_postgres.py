@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from fetchstash.errors import BadArgument, Busy, StoreError
+from fetchstash.store._disk import store_is_gone
 from fetchstash.store._schema import POSTGRES, STEPS, CatalogDown, Cursor, refuse_newer, take_steps
 
 if TYPE_CHECKING:
@@ -117,11 +118,11 @@ class Database:
         with self.connection() as db:
             return not self._version(db)
 
-    def prepare(self) -> None:
+    def prepare(self, *, make: bool = True) -> None:
         """Make or migrate the schema where needed.
 
         One replica does it, under a lock, and the others wait. Raises StoreError for a schema of a
-        newer version.
+        newer version, and for one that is not there and is not to be made.
         """
         with self.connection() as db:
             taken = self._version(db)
@@ -131,6 +132,8 @@ class Database:
             # Asked of the table: IF NOT EXISTS failed where another had just made it (23505).
             made = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
             if not db.execute(made, (self._schema,)).fetchone():
+                if not make:
+                    raise store_is_gone()
                 db.execute(f'CREATE SCHEMA "{self._schema}"')
             taken = self._version(db)
             db.be_patient(_MIGRATION_SECONDS)

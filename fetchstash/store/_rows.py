@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -296,11 +297,12 @@ def is_of(db: Db, ref: str, run: str) -> bool:
     return db.execute(query, (ref, run)).fetchone() is not None
 
 
-def refs(db: Db, run: str = ALL_RUNS) -> list[str]:
-    """Return the references of a run, in the order of their puts."""
+def refs(db: Db, run: str = ALL_RUNS, before: float = math.inf) -> list[str]:
+    """Return the references of a run that were put before a time, in the order of their puts."""
     condition, names = in_run(run)
-    query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id"  # noqa: S608 - ours
-    return [ref for (ref,) in db.execute(query, names)]
+    which = f"{condition} AND created_at < ?"
+    query = f"SELECT ref FROM artifact WHERE {which} ORDER BY id"  # noqa: S608 - ours
+    return [ref for (ref,) in db.execute(query, (*names, before))]
 
 
 def texts(db: Db, run: str, now: float) -> list[tuple[str, str, int]]:

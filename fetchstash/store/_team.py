@@ -62,10 +62,15 @@ class TeamStore(CatalogStore):
         self._database = database
 
     @classmethod
-    async def open(cls, limits: StoreLimits, turns: Turns | None = None) -> Self:
-        """Open the store that ``limits.catalog`` and ``limits.url`` name. Raises StoreError."""
+    async def open(
+        cls, limits: StoreLimits, turns: Turns | None = None, *, make: bool = True
+    ) -> Self:
+        """Open the store that ``limits.catalog`` and ``limits.url`` name.
+
+        Raises StoreError, also where there is none and none is to be made.
+        """
         threads = Threads(CALLS_AT_ONCE, turns)
-        database, data = await threads.run(lambda: open_team(limits))
+        database, data = await threads.run(lambda: open_team(limits, make=make))
         return cls(limits, database, data, threads)
 
     def _change(
@@ -252,8 +257,22 @@ class TeamStore(CatalogStore):
             self._database.close()
 
 
-def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
-    """Make or migrate the catalogue of a team's store, and open the bytes beside it."""
+def remove_bytes(limits: StoreLimits, older_than: float) -> int:
+    """Remove bytes that are so many seconds old, of a store without a catalogue."""
+    data = open_bytes(limits, open_bucket(limits) if bucket_url(limits.url) else None)
+    before = time.time() - older_than
+    old = [key for key, (_, written) in data.stored().items() if written <= before]
+    for kind, sha256 in old:
+        data.remove(kind, sha256)
+    data.close()
+    return len(old)
+
+
+def open_team(limits: StoreLimits, *, make: bool = True) -> tuple[Database, Bytes]:
+    """Make or migrate the catalogue of a team's store, and open the bytes beside it.
+
+    Raises StoreError, also where there is no catalogue and none is to be made.
+    """
     database = Database(limits.catalog, limits.tenant)
     try:
         bucket = open_bucket(limits) if bucket_url(limits.url) else None
@@ -261,7 +280,7 @@ def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
             what = f"{limits.url} holds a store of an earlier version, which had no database."
             step = "Set store.url to an empty prefix: its documents are fetched anew."
             raise StoreError(what, step)  # noqa: TRY301 - as any other failure
-        database.prepare()
+        database.prepare(make=make)
         return database, open_bytes(limits, bucket)
     except BaseException:
         database.close()

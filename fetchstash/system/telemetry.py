@@ -63,6 +63,7 @@ _TIMES = {
     "wait": ("fetchstash.queue.wait.duration", "Waiting for a turn, by queue"),
     "store": ("fetchstash.store.duration", "Operations of the store"),
     "bucket": ("fetchstash.bucket.duration", "Requests to a bucket, retries included"),
+    "clean_up": ("fetchstash.cleanup.duration", "Clean-up turns, one for each tenant and hour"),
 }
 _LEVELS = {
     "http_active": ("http.server.active_requests", "{request}", "Requests that are being answered"),
@@ -85,6 +86,11 @@ _COUNTERS = {
         "fetchstash.store.evictions",
         "{artifact}",
         "Artifacts that went before their dates, by the limit of the store",
+    ),
+    "cleaned": (
+        "fetchstash.cleanup.removed",
+        "{item}",
+        "Artifacts and files that clean-up turns removed, by the reason",
     ),
     "token_rejections": ("fetchstash.token.rejections", "{request}", "Rejected tokens, by reason"),
     "audit_failures": ("fetchstash.audit.failures", "{line}", "Lines that the audit log lost"),

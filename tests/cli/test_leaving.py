@@ -86,7 +86,10 @@ def test_a_person_is_deleted_with_tokens_pins_and_calls_and_nobody_else(
     what = "2 tokens and 1 artifact of ada of acme"
     assert run(*words, code=3).stderr == f"This would delete {what}. Add --yes to do it.\n"
     assert titles(limits, "acme") == {"ada of acme", "bob of acme"}
-    assert run(*words, "--yes").stderr == f"Deleted {what}.\n"
+    said = run(*words, "--yes").stderr.splitlines()
+    assert said[0] == f"Deleted {what}."
+    assert said[-1].startswith("The audit log, the log of requests and backups keep lines")
+    assert ("within two hours" in said[1]) == bool(limits.catalog)
     assert titles(limits, "acme") == {"bob of acme"}
     assert titles(limits, "globex") == {"ada of globex", "bob of globex"}
     assert tokens(run) == [("acme", "bob"), ("globex", "ada"), ("globex", "ada"), ("globex", "bob")]
@@ -117,13 +120,47 @@ def test_a_tenant_is_exported_and_deleted(run: Terminal, limits: StoreLimits) ->
     assert "The tenant acme keeps nothing here. There are globex." in missing
 
 
+def test_what_was_revoked_and_deleted_is_done_again_in_a_store_that_was_restored(
+    run: Terminal, limits: StoreLimits
+) -> None:
+    log = run.folder / "audit.log"
+    run.env["FETCHSTASH_HTTP_AUDIT_LOG"] = str(log)
+    backup = run.folder / "backup"
+    here = run.folder / "here.toml"
+    here.write_text(f'[store]\nfolder = "{limits.folder}"\ncatalog = "{limits.catalog}"\n')
+    run("store", "copy", str(here), str(backup))
+    of_globex = [row["id"] for row in run.data("token", "list") if row["tenant"] == "globex"]
+    run("token", "revoke", of_globex[0])
+    run("person", "delete", "bob", "--tenant", "globex", "--yes")
+    run("tenant", "delete", "acme", "--yes")
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert events == ["token_revoked", "person_deleted", "tenant_deleted"]
+    left = tokens(run), anyio.run(tenants_of, limits), titles(limits, "globex")
+    # What was deleted is back with the backup, and someone has come back since.
+    run.env["FETCHSTASH_STORE_FOLDER"] = str(backup)
+    run.env["FETCHSTASH_STORE_CATALOG"] = ""
+    restored = StoreLimits(backup)
+    assert len(tokens(run)) == 6
+    assert anyio.run(tenants_of, restored) == ["acme", "globex"]
+    run("token", "create", "--tenant", "globex", "--name", "bob", "--days", "9")
+    planned = run("store", "replay", str(log), code=3).stderr
+    assert planned.startswith("This would delete 5 tokens and 3 artifacts of what the log names.")
+    run("store", "replay", str(log), "--yes")
+    assert tokens(run) == sorted([*left[0], ("globex", "bob")])
+    assert (anyio.run(tenants_of, restored), titles(restored, "globex")) == left[1:]
+    run("store", "replay", str(log), "--yes")
+    torn = run.folder / "torn.log"
+    torn.write_text('{"event": "person_deleted", "time": ')
+    assert "Line 1 of " in run("store", "replay", str(torn), code=2).stderr
+
+
 def test_tokens_that_were_never_used_go_with_their_tenant_or_person(
     run: Terminal, limits: StoreLimits
 ) -> None:
     for name in ("eve", "kim"):
         run("token", "create", "--tenant", "initech", "--name", name)
     done = run("person", "delete", "eve", "--tenant", "initech", "--yes").stderr
-    assert done == "Deleted 1 token and 0 artifacts of eve of initech.\n"
+    assert done.startswith("Deleted 1 token and 0 artifacts of eve of initech.\n")
     assert "This would delete 1 token " in run("tenant", "delete", "initech", code=3).stderr
     assert "initech" not in anyio.run(tenants_of, limits)
     run("tenant", "delete", "initech", "--yes")
