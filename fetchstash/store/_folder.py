@@ -31,7 +31,14 @@ from fetchstash.store._catalog_reads import KEPT, Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._clock import clock, read_now
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
-from fetchstash.store._disk import MIN_FREE_BYTES, is_full, locked_now, no_text, translate_errors
+from fetchstash.store._disk import (
+    MIN_FREE_BYTES,
+    is_full,
+    locked_now,
+    no_text,
+    private_file,
+    translate_errors,
+)
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place
@@ -291,11 +298,11 @@ class LocalStore(CatalogStore):
 
     @in_thread
     def remove(self) -> None:
-        """Remove all artifacts now, and the folder when this closes and nobody else has it open."""
+        """Remove all artifacts now, and the folder when the last who has it open closes it."""
         self._remove_run(ALL_RUNS)
         for log in self._place.path.glob("calls.jsonl*"):
             log.unlink()
-        self._limits = replace(self._limits, ephemeral=True)
+        private_file(self._place.removed)
 
     def _close(self) -> None:
         self._index.close()
@@ -306,6 +313,7 @@ class LocalStore(CatalogStore):
                 is_unused = False
                 if self._limits.ephemeral:
                     self._place.end_lease()
+                if self._limits.ephemeral or self._place.removed.exists():
                     with self._catalog.reading() as db:
                         is_unused = self._place.alone() and not rows.refs(db)
             finally:

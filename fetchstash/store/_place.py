@@ -12,6 +12,7 @@ leases          held by ephemeral runs           spool        files on their way
 reserve         given up to delete on a full     search.db    the words of large runs
                 disk                             quarantine   what repair could not place
 calls.jsonl     what models were shown (server/tools/_answer.py)
+removed         there if the store is to go with the last who has it open
 """
 
 import contextlib
@@ -119,6 +120,7 @@ _OWN_NAMES = (
     "facts",
     "url-key",
     "leases",
+    "removed",
     "quarantine",
     "search.db",
     "search.db-journal",
@@ -150,6 +152,7 @@ class Place:
         self.sidecars = Sidecars(self.path)
         self.catalog = Catalog(self.path / "catalog.db", self.path / "lock")
         self._leases = self.path / "leases"
+        self.removed = self.path / "removed"  # a file: the folder is to go when nobody has it open
         self._run = ephemeral_run
         self._opening = Lock()
         self._lease: Presence | None = None
