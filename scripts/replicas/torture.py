@@ -4,10 +4,12 @@
         [--url URL --endpoint URL --pid PID]
 
 Replicas put and delete the artifacts of two persons of each of two tenants, and report what was
-acknowledged, and what of another they could see. Each is killed by SIGKILL after a moment and
+acknowledged, and what of another they could see. Beside that each takes clean-up turns as a service
+does, all the time, and every deletion and put under way seems an hour old to them. Each is killed by SIGKILL after a moment and
 started again; the database is killed, too, and at other times frozen, as is the bucket whose
 process --pid names. At the end every artifact that was acknowledged and not deleted must be
-there whole, everything that is listed too, and no tenant or person may have one of another. --plant
+there whole, everything that is listed too, no tenant or person may have one of another, and after
+one more turn no bytes may be left that no artifact names. --plant
 lets the replicas have a bug, which must be found.
 """
 
@@ -25,22 +27,28 @@ from pathlib import Path
 
 import anyio
 
+from fetchstash.config import Settings, load
 from fetchstash.errors import FetchstashError
+from fetchstash.service import Upkeep
 from fetchstash.store import (
     ALL_RUNS,
     ArtifactStore,
     StoreLimits,
     View,
     _team,
+    open_existing,
+    open_objects,
     open_store,
     person_run,
     store_of_tenant,
 )
 from fetchstash.store._catalog_store import CatalogStore
+from fetchstash.store._postgres import Database
 from scripts.drive.programs import options
 from scripts.torture.kept import FAULTS_FOUND, Child, Ledger, dice, put, read_back, say, show, sums
 from tests.store.postgres import Server, server
 
+TURN_SECONDS = 3_600
 MAX_FROZEN_SECONDS = 16
 """More than a request to the bucket may take: some are given up, and take effect after all."""
 OWNERS = tuple((tenant, person) for tenant in ("acme", "globex") for person in ("ada", "bob"))
@@ -115,9 +123,39 @@ async def replica(limits: StoreLimits, seed: int) -> None:
                 say("kept", *owner, ref, *sums(raw, text))
 
 
+async def clean(settings: Settings) -> None:
+    """Take clean-up turns until killed, each as if an hour had passed."""
+    objects = await open_objects(settings.store)
+    upkeep = Upkeep(settings, objects)
+    while True:
+        with suppress(FetchstashError):  # the database or the bucket is away
+            for tenant in {tenant for tenant, _ in OWNERS}:
+                await objects.counts.note("clean-up", tenant, ago=TURN_SECONDS + 1)
+                await anyio.to_thread.run_sync(let_an_hour_pass, settings.store.catalog, tenant)
+            await upkeep.look()
+        await anyio.sleep(0.05)
+
+
+def let_an_hour_pass(catalog: str, tenant: str) -> None:
+    """Let what was deleted, and every put that is under way, be an hour old."""
+    database = Database(catalog, tenant)
+    try:
+        with database.connection() as db:
+            db.execute("UPDATE unnamed SET since = since - ?", (TURN_SECONDS + 1,))
+    finally:
+        database.close()
+
+
 async def verify(limits: StoreLimits, ledger: Ledger) -> None:
-    """Note what is lost, half there or another's."""
+    """Note what is lost, half there or another's, and bytes that nothing names."""
     faults = ledger.faults
+    for tenant in {tenant for tenant, _ in OWNERS}:
+        let_an_hour_pass(limits.catalog, tenant)
+        async with open_existing(store_of_tenant(limits, tenant)) as whole:
+            await whole.clean_up()
+            # A write to a frozen bucket that was given up may still have taken effect.
+            if not limits.endpoint and (left := await whole.remove_orphans(0, dry_run=True)):
+                faults.append(f"{len(left)} files of {tenant} are left")
     for tenant, person in OWNERS:
         whole = await open_store(store_of_tenant(limits, tenant))
         store = store_of(whole, person)
@@ -201,10 +239,19 @@ def main() -> int:
     if args.replica:
         if args.plant:
             BUGS[args.plant]()
+        place = {"url": args.url, "catalog": args.catalog, "endpoint": args.endpoint}
+        own = {**place, **({"folder": str(args.folder)} if args.endpoint else {})}
+        settings = load({f"store.{name}": value for name, value in own.items()})
         limits = StoreLimits(
             args.folder, args.url, catalog=args.catalog, endpoint=args.endpoint, run="default"
         )
-        anyio.run(replica, limits, int(args.seed * 1e9))
+
+        async def play_replica() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(clean, settings)
+                tasks.start_soon(replica, limits, int(args.seed * 1e9))
+
+        anyio.run(play_replica)
     with tempfile.TemporaryDirectory() as folder:
         ledger = play(args, server(), Path(folder).resolve())
     return FAULTS_FOUND if show(ledger.faults) else 0
