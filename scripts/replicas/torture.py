@@ -5,12 +5,12 @@
 
 Replicas put and delete the artifacts of two persons of each of two tenants, and report what was
 acknowledged, and what of another they could see. Beside that each takes clean-up turns as a service
-does, all the time, and every deletion and put under way seems an hour old to them. Each is killed by SIGKILL after a moment and
-started again; the database is killed, too, and at other times frozen, as is the bucket whose
-process --pid names. At the end every artifact that was acknowledged and not deleted must be
-there whole, everything that is listed too, no tenant or person may have one of another, and after
-one more turn no bytes may be left that no artifact names. --plant
-lets the replicas have a bug, which must be found.
+does, all the time, and every deletion and put under way seems an hour old to them. Each is killed
+by SIGKILL after a moment and started again; the database is killed, too, and at other times frozen,
+as is the bucket whose process --pid names. At the end every artifact that was acknowledged and not
+deleted must be there whole, everything that is listed too, no tenant or person may have one of
+another, and after one more turn no bytes may be left that no artifact names. --plant lets the
+replicas have a bug, which must be found.
 """
 
 import os
