@@ -151,10 +151,10 @@ async def verify(limits: StoreLimits, ledger: Ledger) -> None:
     faults = ledger.faults
     for tenant in {tenant for tenant, _ in OWNERS}:
         let_an_hour_pass(limits.catalog, tenant)
-        async with open_existing(store_of_tenant(limits, tenant)) as whole:
-            await whole.clean_up()
+        async with open_existing(store_of_tenant(limits, tenant)) as cleaned:
+            await cleaned.clean_up()
             # A write to a frozen bucket that was given up may still have taken effect.
-            if not limits.endpoint and (left := await whole.remove_orphans(0, dry_run=True)):
+            if not limits.endpoint and (left := await cleaned.remove_orphans(0, dry_run=True)):
                 faults.append(f"{len(left)} files of {tenant} are left")
     for tenant, person in OWNERS:
         whole = await open_store(store_of_tenant(limits, tenant))
