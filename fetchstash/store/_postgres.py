@@ -340,6 +340,8 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
     if isinstance(error, errors.InsufficientPrivilege):
         what = "The store's database does not let this user make or change its tables."
         return StoreError(what, "Give it CREATE on the database.")
+    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
+        return store_is_gone()
     if isinstance(error, errors.DiskFull):
         return StoreError("The disk of the store's database is full.", "Make room on it.")
     if "password authentication failed" in text or "no password supplied" in text:
