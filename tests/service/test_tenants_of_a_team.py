@@ -1,7 +1,9 @@
 """Tenants of a team's store: a reference of another costs what a guessed one does."""
 
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from fetchstash.config import load
@@ -77,3 +79,31 @@ async def test_a_replica_counts_what_another_has_stored(tmp_path: Path) -> None:
     await kept(replicas[1], "three")
     for opened in own:
         await opened.aclose()
+
+
+async def test_of_two_puts_at_once_one_fits_a_quota_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(StoreLimits(tmp_path / "store"))
+    tenant = TenantStore(store, load({"quota.stored_bytes": 100}))
+    began, may_end, put = anyio.Event(), anyio.Event(), store.put
+
+    async def slow(*arguments: Any, **options: Any) -> Facts:
+        began.set()
+        await may_end.wait()
+        return await put(*arguments, **options)
+
+    async def keep(name: str) -> None:
+        path = store.spool / name
+        path.write_bytes(name.encode() * 60)
+        await tenant.put(path, None, Facts(), Ranges())
+
+    monkeypatch.setattr(store, "put", slow)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep, "a")
+        await began.wait()
+        with pytest.raises(OverQuota):
+            await keep("b")
+        may_end.set()
+    assert (await store.list()).total == 1
+    await store.aclose()

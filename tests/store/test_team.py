@@ -201,6 +201,18 @@ async def test_tenants_see_nothing_of_each_other(open_: Open, put: Put) -> None:
     assert await text_of(globex, same.artifact_ref) == "a secret of acme"
 
 
+async def test_whoever_has_a_deleted_tenant_open_is_told_that_its_store_is_gone(
+    open_: Open, put: Put
+) -> None:
+    here, elsewhere = await open_(tenant="acme"), await open_(tenant="acme")
+    facts = await put(elsewhere, b"text", b"raw")
+    await here.remove()
+    for work in (elsewhere.list, partial(elsewhere.get, facts.artifact_ref)):
+        with pytest.raises(StoreError, match="the tenant was deleted") as error:
+            await work()
+        assert "Try again" not in error.value.next_step
+
+
 def test_long_names_of_tenants_have_schemas_of_their_own() -> None:
     names = {schema_of(name) for name in ("", "a" * 62 + "b", "a" * 62 + "c", "b")}
     assert len(names) == 4
