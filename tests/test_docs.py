@@ -192,6 +192,28 @@ def test_a_page_names_only_settings_flags_tools_and_links_that_exist(page: Path)
         assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_shows_only_command_lines_that_the_command_takes(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    lines = [line.partition("#")[0] for line in lines if line.startswith("fetchstash ")]
+    lines += re.findall(r"`(fetchstash [a-z][^`]*)`", text)
+    for line in lines:
+        _, name, *words = line.split()
+        command = commands.commands.get(name)
+        if command is None:
+            assert not re.fullmatch("[a-z]+", name), line
+            continue
+        if isinstance(command, click.Group) and words:
+            assert words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        known |= {option for parameter in command.params for option in parameter.secondary_opts}
+        flags = {word.partition("=")[0] for word in words if re.match("--[a-z]", word)}
+        assert flags <= known | {"--help"}, line
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as a code host and mkdocs make them."""
     found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
