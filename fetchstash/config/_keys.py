@@ -102,7 +102,7 @@ class IngestLimits:
         (), "Folders that stash_file may read; none: there is no such tool"
     )
     site: bool = setting(False, "Offer the tool fetch_site, which fetches all pages of a site")
-    site_pages: int = setting(200, "Pages of one site", low=1, high=10_000)
+    site_pages: int = setting(200, "Pages of one site that a call fetches", low=1, high=10_000)
     site_bytes: int = setting(
         256 * 2**20,
         "Bytes that one call may fetch of a site; the page that exceeds it is the last",

@@ -136,12 +136,14 @@ def is_picture(source: Path, kind: str, charset: str, url: str, address: str) ->
 class PageLinks:
     """The canonical address of a page ("": it names none), and the addresses that it links to.
 
-    ``has_more``: the page has more links than were looked at.
+    ``has_more``: the page has more links than were looked at. ``beside``: how many addresses in the
+    folder above a site are left out, where those below the site alone are named.
     """
 
     canonical: str
     addresses: tuple[str, ...]
     has_more: bool
+    beside: int = 0
 
 
 def page_links(source: Path, kind: str, charset: str, url: str) -> PageLinks:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fetchstash.errors import Call, Wording
 from fetchstash.fetch import MEANINGS
-from fetchstash.stash import CacheUse, Unread
+from fetchstash.stash import LINKS_BESIDE, CacheUse, Unread, parent_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle, counted
 from fetchstash.text.facts import (
@@ -217,11 +217,26 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         lines.append(f"[{facts.structure_info}. All at once: {grep} · {search}]")
         if incomplete:
             lines.append(f"[To go on: {word(Call('fetch_site', {'url': facts.source_url}))}]")
+        lines += _beside(facts, word)
     lines += _changed(subject, word)
     lines += _list_lines(subject, word)
     if incomplete and (facts.is_text or not error):
         lines.append(f"[{'Incomplete' if facts.size_bytes else 'Empty'}: {incomplete}.]")
     return lines
+
+
+def _beside(facts: Facts, word: Wording) -> list[str]:
+    """Return the line on a site of one page whose links go up or aside: where to begin instead.
+
+    The address is that of the folder above the one that was asked for, and no page's words.
+    """
+    notes = [note for note in facts.evidence if note.startswith(LINKS_BESIDE)]
+    above = parent_of(facts.site_prefix)
+    if not (notes and above):
+        return []
+    count = counted(int(notes[0].removeprefix(LINKS_BESIDE)), "link")
+    begin = word(Call("fetch_site", {"url": above}))
+    return [f"[{count} outside of this path. To begin above it: {begin}]"]
 
 
 def _list_lines(subject: Subject, word: Wording) -> list[str]:

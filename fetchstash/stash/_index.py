@@ -35,6 +35,8 @@ _PAGES, _FAILED, _WAITING = "Pages", "Failed", "Not fetched yet"
 # Titles and addresses are the site's words: they stand behind what is read back here, on one line.
 _PAGE = re.compile(r"- (art_[a-z2-7]{26}) (\d+) chars (\S+) ?(.*)")
 _FAILURE = re.compile(r"- (\S+) \[(\w+)(?: (\d+))?\] (.*)")
+LINKS_BESIDE = "links beside: "
+"""Begins the note of a site of one page, which links to pages beside it; their count follows."""
 _BY, _CUT = "pages by ", "more addresses than are kept"
 _PASSING = frozenset({"timeout", "fetch_failed", "busy"})
 
@@ -101,12 +103,15 @@ class Index:
     names: dict[str, Page] = field(default_factory=dict[str, Page])
     sitemaps: tuple[str, ...] = ()
     order: dict[str, int] = field(default_factory=dict[str, int])
+    beside: int = 0
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What named the pages, and whether it named too many, as facts."""
+        """What named the pages, whether it named too many, and what is beside, as facts."""
         by = (f"{_BY}{self.source}",) if self.source else ()
-        return (*by, _CUT) if self.is_cut else by
+        alone = len(self.pages) == 1 and self.beside > 0 and not self.is_due
+        beside = (f"{LINKS_BESIDE}{self.beside}",) if alone else ()
+        return (*by, *beside, *((_CUT,) if self.is_cut else ()))
 
     @property
     def is_due(self) -> bool:
@@ -234,7 +239,21 @@ def links_below(source: Path, facts: Facts, prefix: str) -> PageLinks:
     own = canonical if is_below(canonical, prefix) and canonical != prefix else ""
     below = (url for url in map(normal_url, links.addresses) if is_below(url, prefix))
     pages = (url for url in below if not _NO_PAGE.search(url.partition("?")[0]))
-    return PageLinks(own, tuple(url for url in pages if mask_url(url) == url), links.has_more)
+    found = tuple(url for url in pages if mask_url(url) == url)
+    return PageLinks(own, found, links.has_more, _beside(prefix, links.addresses))
+
+
+def _beside(prefix: str, addresses: Iterable[str]) -> int:
+    """Return how many addresses lie in the folder above a site, and not below it."""
+    above = parent_of(prefix)
+    named = (url.partition("#")[0] for url in addresses if url.startswith(above)) if above else ()
+    return len({url for url in named if not is_below(url, prefix)})
+
+
+def parent_of(prefix: str) -> str:
+    """Return the address of the folder that a site's folder lies in, "" for the root of a host."""
+    above = prefix.removesuffix("/").rpartition("/")[0] + "/"
+    return above if above.count("/") > 2 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ async def outline(intake: Intake, facts: Facts, *, full: bool = False) -> Facts:
 async def fetch(
     intake: Intake, url: str, *, most: int, refresh: bool, progress: Progress | None
 ) -> tuple[Facts, bool]:
-    """Fetch up to ``most`` pages; return the facts of their index, and whether it was whole.
+    """Fetch up to ``most`` more pages; return the facts of their index, and whether it was whole.
 
     An index that is not whole goes on, unless ``refresh`` begins a new one. ``progress`` is
     called with the pages that are there, and how many there will be as far as is known.
@@ -117,6 +117,7 @@ async def fetch(
             if not index.is_due:
                 return await intake.store.touch(facts.artifact_ref), True
         earlier = await intake.known(key) if refresh else None
+        most += len(index.pages)
         crawl = _Crawl(intake, index, key, facts, most, refresh=refresh, progress=progress)
         return await with_earlier(intake.store, await crawl.run(start), earlier), False
 
@@ -159,11 +160,13 @@ class _Crawl:
     delay: float = 0.0
     next_at: float = 0.0
     saved_at: float = 0.0
+    begun_with: int = 0
     changed: anyio.Event = field(default_factory=anyio.Event)
     saving: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def run(self, start: str) -> Facts:
         """Fetch until all is there or a limit is reached; keep what came, also if cancelled."""
+        self.begun_with = len(self.index.pages)
         seconds = self.intake.settings.ingest.site_seconds
         with anyio.move_on_after(seconds) as scope:
             if not self.index.pages:
@@ -323,10 +326,10 @@ class _Crawl:
         """Return why no further page is fetched, "" if one may be."""
         most_bytes = self.intake.settings.ingest.site_bytes
         if len(self.index.pages) >= self.most and self.queue:
-            return f"the limit of {counted(self.most, 'page')} is reached"
+            return f"a call fetches {counted(self.most - self.begun_with, 'page')} at the most"
         if self.received >= most_bytes:
             return f"{most_bytes:,} bytes were fetched, which is the limit"
-        if self.asked >= 2 * self.most + _MOST_FAILURES:
+        if self.asked >= 2 * (self.most - self.begun_with) + _MOST_FAILURES:
             return "too many addresses lead to no page"
         return "the site answers no more" if self.failures >= _MOST_FAILURES else ""
 
@@ -370,6 +373,8 @@ class _Crawl:
             title = clean_line(facts.title or facts.name)
             address = mask_url(canonical)
             page = Page(facts.artifact_ref, facts.extracted_chars or 0, address, clip(title, 200))
+            if not self.index.pages:
+                self.index.beside = links.beside
             self.index.add(page, names)
             if self.progress:
                 there = len(self.index.pages)

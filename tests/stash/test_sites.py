@@ -146,11 +146,29 @@ async def test_an_endless_calendar_ends_at_the_limit_of_pages_behind_the_other_p
         assert len(paths) == 12
         assert {"/cal/", "/cal/one", "/cal/two"} <= set(paths[:7])
         assert "/cal/three" in paths  # behind the months that came before it was known
-        assert "the limit of 12 pages is reached" in index.facts.incomplete
+        assert "a call fetches 12 pages at the most" in index.facts.incomplete
         assert "[To go on: " in as_shown(index)
-    async with open_stash(**BOUNDS, ingest__site_pages=15) as stash:
-        index = await stash.fetch_site(site.url("/cal/"))
-        assert len(await listed(stash, index)) == 15
+        asked = len(site.asked)
+        index = await stash.fetch_site(site.url("/cal/"))  # the same call goes on
+        assert len(await listed(stash, index)) == 24
+        assert len(site.asked) - asked <= 14  # with robots.txt
+        assert (await stash.fetch_site(site.url("/cal/"), max_pages=1)).facts.members == 25
+
+
+async def test_a_page_whose_links_go_aside_says_where_to_begin(
+    site: Site, open_stash: OpenStash
+) -> None:
+    for name in ("Tide", "Moon", "Gauge"):
+        others = link(*(f"/wiki/{other}" for other in ("Tide", "Moon", "Gauge", "Sea")))
+        site.put(f"/wiki/{name}", page(name, links=others))
+    async with open_stash(**BOUNDS) as stash:
+        index = await stash.fetch_site(site.url("/wiki/Tide"))
+        assert index.facts.members == 1
+        shown = as_shown(index)
+        above = site.url("/wiki/")
+        assert f'[3 links outside of this path. To begin above it: fetch_site(url="{above}")]' in (
+            shown
+        )
 
 
 def bomb(site: Site) -> None:
