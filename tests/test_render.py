@@ -22,9 +22,11 @@ from fetchstash.stash import (
     StoredDocument,
 )
 from fetchstash.store import Facts, GrepQuery, Line, Passage
+from fetchstash.store._contract import new_ref
 from fetchstash.text import ViewLimits
 from fetchstash.text.facts import PAGE_VERDICTS
 from fetchstash.text.ranges import Heading, Preview
+from fetchstash.text.tokens import estimate
 
 REF = "art_k3xq5y7dkq2m4n6p8r2t4v6x8z"
 REPORT = Facts(
@@ -754,7 +756,7 @@ def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
 def test_a_listing_that_is_cut_says_so_whatever_its_sources_are_called() -> None:
     named = replace(REPORT, final_url="https://example.org/art_gallery/art_")
     text = view_of(HOST, Listing("default", (named,) * 500, 700)).text
-    shown = text.count(f"{REF}: ")
+    shown = text.count(f"\n{REF} ")
     assert f"[Showing {shown} of 700. artifact_search finds passages in all of them.]" in text
 
 
@@ -780,3 +782,27 @@ def test_an_empty_run_says_what_to_do() -> None:
 )
 def test_sizes_are_written_for_people(count: int, words: str) -> None:
     assert size(count) == words
+
+
+def test_a_list_of_a_hundred_tells_each_from_the_others_in_few_tokens() -> None:
+    kept = tuple(
+        Facts(
+            artifact_ref=new_ref(),
+            word="HTML page",
+            title="Installation" if n % 4 == 0 else f"How the harbour of town {n} is run",
+            name="index.html",
+            source_url=f"https://docs.example.org/guide/{n}/index.html",
+            size_bytes=10_000 + n,
+            extracted_chars=8_000 + n,
+            text_tokens=2_000 + n,
+        )
+        for n in range(100)
+    )
+    text = view_of(HOST, Listing("run", kept, 240)).text
+    rows = [line for line in text.split("\n") if line.startswith("art_")]
+    assert len(rows) == len(set(rows)) == 100
+    assert len({row.partition(" ")[2].rpartition(",")[0] for row in rows}) == 100
+    assert all(facts.artifact_ref.startswith(rows[n].split()[0]) for n, facts in enumerate(kept))
+    assert rows[4].endswith(" Installation docs.example.org/guide/4/index.html, 2k")
+    assert estimate("\n".join(rows)) <= 2_000
+    assert "[Showing 100 of 240. artifact_search finds passages in all of them.]" in text

@@ -1,5 +1,6 @@
 """Results of a fetch, and facts of a document."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
@@ -68,16 +69,14 @@ def info(host: Host, facts: Facts) -> View:
 
 
 def listing(host: Host, page: Listing) -> View:
-    """Return a run's artifacts, newest first, one line each, as many as fit."""
+    """Return a run's artifacts, newest first, a line each, as far as there is room."""
     run, total = page.run, page.total
     if not total:
         fetch = host.word(Call("fetch", {"url": "https://…"}))
         return View((Block((f"[Run {run}: no artifacts yet.]", f"To fetch one: {fetch}")),))
     subjects = [host.subject(facts) for facts in page.facts]
-    lines = [
-        f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects
-    ]
-    head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]",)
+    lines = _listed(subjects)
+    head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]", _COLUMNS)
     calls = (host.word(Call("info", {"ref": subjects[0].ref})),)
     block = _bounded(host, lines, f"run {run}", head, calls)
     shown = sum(line.startswith("art_") for line in (block.body or "").split("\n"))
@@ -86,6 +85,31 @@ def listing(host: Host, page: Listing) -> View:
         more = f"[Showing {shown} of {total}. {search} finds passages in all of them.]"
         block = _bounded(host, lines, f"run {run}", head, (*calls, more))
     return View((block,), tuple(subject.record for subject in subjects)[:FACTS_AT_MOST])
+
+
+_COLUMNS = "[The beginning of an artifact_ref, which is enough for a call, title, tokens]"
+_SHORT_REF, _TITLE_CHARS, _PLACE_CHARS = len("art_") + 6, 40, 40
+
+
+def _listed(subjects: Sequence[Subject]) -> list[str]:
+    """Return a line for each artifact: its title, and its place where others are titled so.
+
+    A whole reference would take as many tokens as the rest of the line.
+    """
+    titles = [" ".join(subject.facts.title.split()) for subject in subjects]
+    refs = Counter(subject.ref[:_SHORT_REF] for subject in subjects)
+    usual = Counter(titles)
+    lines: list[str] = []
+    for subject, title in zip(subjects, titles, strict=True):
+        ref = subject.ref if refs[subject.ref[:_SHORT_REF]] > 1 else subject.ref[:_SHORT_REF]
+        label = clip(title, _TITLE_CHARS)
+        if not title or usual[title] > 1:
+            place = subject.source.partition("://")[2] or subject.source
+            label = f"{label} {clip_middle(place.rstrip('/'), _PLACE_CHARS)}".strip()
+        count = tokens_of(subject.facts).tokens
+        amount = str(count) if count < 1_000 else f"{count / 1_000:.0f}k"
+        lines.append(f"{ref} {label}, {'no text' if subject.chars is None else amount}")
+    return lines
 
 
 def _bounded(
