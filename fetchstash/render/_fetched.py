@@ -78,13 +78,18 @@ def listing(host: Host, page: Listing) -> View:
     lines = _listed(subjects)
     head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]", _COLUMNS)
     calls = (host.word(Call("info", {"ref": subjects[0].ref})),)
-    block = _bounded(host, lines, f"run {run}", head, calls)
-    shown = sum(line.startswith("art_") for line in (block.body or "").split("\n"))
-    if shown < total:
-        search = host.word(Call("search"))
-        more = f"[Showing {shown} of {total}. {search} finds passages in all of them.]"
-        block = _bounded(host, lines, f"run {run}", head, (*calls, more))
-    return View((block,), tuple(subject.record for subject in subjects)[:FACTS_AT_MOST])
+    search = host.word(Call("search"))
+
+    def block(shown: int) -> Block:
+        notice = f"[Showing {shown} of {total}. {search} finds passages in all of them.]"
+        tail = calls if shown == total else (*calls, notice)
+        return _bounded(host, lines, f"run {run}", head, tail)
+
+    shown = total
+    for _ in range(2):  # the notice takes room, too
+        body = block(shown).body or ""
+        shown = sum(line.startswith("art_") for line in body.split("\n"))
+    return View((block(shown),), tuple(subject.record for subject in subjects)[:FACTS_AT_MOST])
 
 
 _COLUMNS = "[The beginning of an artifact_ref, which is enough for a call, title, tokens]"
