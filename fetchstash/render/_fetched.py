@@ -93,7 +93,7 @@ def listing(host: Host, page: Listing) -> View:
 
 
 _COLUMNS = "[The beginning of an artifact_ref, which is enough for a call, title, tokens]"
-_SHORT_REF, _TITLE_CHARS, _PLACE_CHARS = len("art_") + 6, 40, 40
+_SHORT_REF, _TITLE_CHARS, _PLACE_CHARS = len("art_") + 5, 40, 40
 
 
 def _listed(subjects: Sequence[Subject]) -> list[str]:
