@@ -187,7 +187,7 @@ def copy_out(source: Path, target: Path) -> None:
 _NO_SECTION = re.compile(r"top$|[/!]|.*:~:", re.IGNORECASE)
 """Fragments of no section: the top (HTML Standard, 7.4.6.4), a state of scripts, a quotation."""
 FOCUS_PASSAGES = 8
-_AS_GOOD = 0.5
+_AS_GOOD = 0.7
 """Of the score of the best passage: a document with less is left to a line of its own."""
 PASSAGE_CHARS = 700
 """The length of a passage, which is the least that a document with an answer shows."""
