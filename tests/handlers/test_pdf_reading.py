@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from fetchstash.cli.demo.site import Bookmark, make_pdf
 from fetchstash.handlers import PartText
 from fetchstash.text.ranges import Heading
 from tests.handlers.conftest import PartOf, Read
-from tests.handlers.pdf_pages import grid, line, lines, pages, text
+from tests.handlers.pdf_pages import grid, line, lines, pages, stream, text, write_objects
 
 DATA = Path(__file__).parent / "data" / "pdf"
 BODY = (
@@ -96,6 +97,59 @@ def test_lines_of_a_paragraph_are_joined_and_words_that_they_break(
     shown = read("pdf", pages(content))[1]
     assert joined in shown
     assert shown.count("\n\n") == 1
+
+
+def test_headings_that_tags_name_need_no_larger_font(read: Read) -> None:
+    marked = b"/H2 << /MCID 0 >> BDC\n" + text(60, 780, "Method of reading") + b"EMC\n"
+    body = b"/P << /MCID 1 >> BDC\n" + lines(750, *BODY) + b"EMC\n"
+    data = write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /MarkInfo << /Marked true >> /StructTreeRoot 6 0 R >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /StructParents 0 /Resources %s >>"
+            % b"<< /Font << /F1 3 0 R >> >>",
+            stream(marked + body),
+            b"<< /Type /StructTreeRoot /K [7 0 R 8 0 R] /RoleMap << /Head /H2 >> /ParentTree %s >>"
+            % b"<< /Nums [0 [7 0 R 8 0 R]] >>",
+            b"<< /Type /StructElem /S /Head /P 6 0 R /Pg 4 0 R /K 0 >>",
+            b"<< /Type /StructElem /S /P /P 6 0 R /Pg 4 0 R /K 1 >>",
+        ]
+    )
+    assert read("pdf", data)[1] == f"[Page 1]\n## Method of reading\n\n{ONE}\n\n"
+
+
+def test_bookmarks_lead_to_lines_and_name_sections(read: Read) -> None:
+    data = make_pdf(["1 Method\nWe read.", "Other words."], "T", [Bookmark("Method", 1)])
+    extracted, shown = read("pdf", data)
+    assert "# 1 Method\n" in shown
+    headings = [heading for part in extracted.parts or () for heading in part.headings]
+    assert headings == [Heading("Method", 1, "lines", 2)]
+
+
+def test_raised_numbers_make_no_table_of_names(read: Read) -> None:
+    names = ("Ada North", "Ben Oakes", "Cleo Pond", "Dan Quay")
+    content = b""
+    for row in range(3):
+        for n, name in enumerate(names):
+            at = 60 + 100 * n
+            content += text(at, 780 - 13 * row, name)
+            content += text(at + 46, 784 - 13 * row, str(n), size=6)
+            content += text(at + 51, 780 - 13 * row, ", and also")
+    shown = read("pdf", pages(content))[1]
+    assert "|" not in shown
+    assert shown.count("Ada North0 , and also Ben Oakes1 , and also") == 3
+
+
+def test_items_with_two_marks_are_no_table(read: Read) -> None:
+    content = b"".join(
+        text(x, 780 - 13 * n, words)
+        for n, row in enumerate(
+            (("•", "3.", "Mix it."), ("•", "4.", "Wait an hour."), ("•", "5.", "Go."))
+        )
+        for x, words in zip((60, 90, 120), row, strict=True)
+    )
+    assert "|" not in read("pdf", pages(content))[1]
 
 
 def test_a_paragraph_ends_at_a_short_line_and_at_an_indent(read: Read) -> None:

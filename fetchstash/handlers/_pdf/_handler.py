@@ -10,9 +10,10 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part, PartRequest, PartText, Picture
@@ -22,6 +23,7 @@ from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fie
 from fetchstash.handlers._pdf._headings import Bookmark, Page
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageReader, PageWriter, page_parts
+from fetchstash.handlers._pdf._tags import is_tagged
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.text.ranges import Heading
 
@@ -145,7 +147,7 @@ def _read_document(
     for heading in extracted.facts.outline:
         bookmarks.setdefault(heading.start, []).append(Bookmark(heading.title, heading.level))
     writer = PageWriter(bookmarks, beside)
-    parts = page_parts(writer.finished(_pages(document, count, fallback)), extracted)
+    parts = page_parts(writer.finished(_pages(document, count, fallback, extracted)), extracted)
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
         parts = page_parts(_plain_pages(fallback.texts(count)), extracted)
@@ -225,12 +227,17 @@ def _open(source: Path) -> "PdfDocument":
         raise
 
 
-def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[Page]:
+def _pages(
+    document: "PdfDocument", count: int, fallback: "_Pypdf", extracted: Reading
+) -> Iterator[Page]:
     """Yield what stands on each page. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     filled = has_form(document)
-    images, reader = PageImages() if are_in(fallback.source) else None, PageReader()
+    images, reader = (
+        PageImages() if are_in(fallback.source) else None,
+        PageReader(fallback.layers_off, tagged=is_tagged(document)),
+    )
 
     def read(index: int) -> Page:
         with closing(document[index]) as page:
@@ -246,6 +253,7 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
             yield read(index)
         except PdfiumError:
             yield _plain_page(index + 1, fallback.text(index))
+    extracted.learn(hidden_removed=reader.hidden)
 
 
 def _plain_page(number: int, text: str) -> Page:
@@ -346,6 +354,18 @@ class _Pypdf:
             return mend(self._open().pages[index].extract_text())
         except Exception:  # noqa: BLE001 - as above
             return ""
+
+    @cache  # noqa: B019 - it lives as long as a document is read
+    def layers_off(self) -> frozenset[str]:
+        """Return the names of the layers that are off when the document is opened."""
+        try:
+            layers: Any = self._open().root_object["/OCProperties"]
+            state = layers["/D"]
+            off = layers["/OCGs"] if state.get("/BaseState") == "/OFF" else state.get("/OFF", [])
+            on = {str(layer.get_object().get("/Name")) for layer in state.get("/ON", [])}
+            return frozenset(str(layer.get_object().get("/Name")) for layer in off) - on
+        except Exception:  # noqa: BLE001 - as above
+            return frozenset()
 
     def _open(self) -> "PdfReader":
         if self._reader is None:

@@ -33,8 +33,7 @@ _SAME_PLACE = 3.0
 class Page:
     """What was read of a page: its blocks in reading order, and what stands apart from them.
 
-    ``marks`` are lines behind the text (pictures). ``is_blank``: nothing is drawn on it. ``levels``
-    are those of headings by the number of their marked content (ISO 32000-1, section 14.7.4).
+    ``marks`` are lines behind the text (pictures). ``is_blank``: nothing is drawn on it.
     ``margins`` are its running heads, ``bookmarks`` those that lead to no line of it.
     """
 
@@ -42,7 +41,6 @@ class Page:
     blocks: list[Paragraph | Table | str] = field(default_factory=list["Paragraph | Table | str"])
     marks: str = ""
     is_blank: bool = False
-    levels: Mapping[int, int] = field(default_factory=dict[int, int])
     margins: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     bookmarks: list["Bookmark"] = field(default_factory=list["Bookmark"])
 
@@ -117,7 +115,7 @@ class Headings:
 
     def _by_tags(self, page: Page) -> None:
         for paragraph in page.paragraphs():
-            level = page.levels.get(paragraph.lines[0].mcid, 0)
+            level = paragraph.lines[0].level
             if level and not paragraph.level and len(paragraph.text) <= _MAX_CHARS:
                 paragraph.level = level
                 self._known[_size(paragraph), paragraph.bold][level] += 1

@@ -34,14 +34,17 @@ _HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
 
 
 class Line:
-    """Words that follow each other on one line, in reading order."""
+    """Words that follow each other on one line, in reading order.
+
+    ``level`` is that of the heading that the document's tags make it, 0 for none.
+    """
 
     __slots__ = (
         "base",
         "first",
         "is_rtl",
         "left",
-        "mcid",
+        "level",
         "right",
         "size",
         "style",
@@ -65,10 +68,12 @@ class Line:
             self.right = max([word.right for word in words])
             main = max(words, key=lambda word: (word.last - word.first + 1) * word.size)
             self.base, self.size = main.base, main.size
+            for word in words:  # what is raised or lowered stands on the line, too
+                word.middle = main.middle
         self.text = " ".join([word.text for word in words])
         self.style = Style()
         self.is_rtl = False
-        self.mcid = -1
+        self.level = 0
 
     @property
     def box(self) -> Box:
@@ -288,7 +293,7 @@ def _begins(group: Sequence[Line], line: Line, is_apart: bool, left: float, righ
         or abs(line.size - before.size) > _SAME_SIZE * max(line.size, before.size)
         or line.style.bold != before.style.bold
         or line.style.mono != before.style.mono
-        or (line.mcid != before.mcid and -1 not in {line.mcid, before.mcid})
+        or line.level != before.level
     ):
         return True
     if line.style.mono:

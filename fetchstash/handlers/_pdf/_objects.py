@@ -40,7 +40,8 @@ _LEAST_SIDE = 32
 _IMAGE = re.compile(rb"/Subtype\s{0,4}/Image\b")
 
 Matrix = tuple[float, float, float, float, float, float]
-_PLAIN: Matrix = (1, 0, 0, 1, 0, 0)
+PLAIN: Matrix = (1, 0, 0, 1, 0, 0)
+"""The matrix that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > _MAX_OBJECTS:
         return
-    waiting = [(raw.FPDFPage_GetObject(page.raw, index), _PLAIN) for index in range(count)]
+    waiting = [(raw.FPDFPage_GetObject(page.raw, index), PLAIN) for index in range(count)]
     waiting.reverse()
     paths = forms = all_segments = 0
     m = raw.FS_MATRIX()
@@ -98,10 +99,12 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
         if kind == path:
             bounds_of(item, *edges)
             box = x0.value, y0.value, x1.value, y1.value
+            if outer is not PLAIN:
+                box = moved(box, outer)
             wide, high = box[2] - box[0], box[3] - box[1]
             if wide < _SMALL and high < _SMALL:  # a mark, or a letter that is drawn
                 continue
-            if outer is _PLAIN and min(wide, high) < _THIN:
+            if min(wide, high) < _THIN:
                 paths += 1
                 if paths > _MAX_PATHS:
                     return
@@ -109,7 +112,7 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
                 continue
         matrix = outer
         if raw.FPDFPageObj_GetMatrix(item, byref(m)):
-            matrix = _product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
+            matrix = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
         if is_form:
             forms += 1
             inner = min(raw.FPDFFormObj_CountObjects(item), _MAX_OBJECTS)
@@ -123,12 +126,20 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
             yield from _straight(item, matrix)
 
 
-def _product(first: Matrix, then: Matrix) -> Matrix:
+def product(first: Matrix, then: Matrix) -> Matrix:
     """Return the matrix that does ``first``, then ``then`` (ISO 32000-1, section 8.3.4)."""
     a, b, c, d, e, f = first
     g, h, i, j, k, l = then  # noqa: E741 - the letters go on
     x, y = e * g + f * i + k, e * h + f * j + l
     return a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, x, y
+
+
+def moved(box: Box, matrix: Matrix) -> Box:
+    """Return the box that holds a box which a matrix moves."""
+    a, b, c, d, e, f = matrix
+    xs = [a * x + c * y + e for x in (box[0], box[2]) for y in (box[1], box[3])]
+    ys = [b * x + d * y + f for x in (box[0], box[2]) for y in (box[1], box[3])]
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
@@ -147,6 +158,8 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
             yield from _joined(points)
             points = [point]
         elif kind == raw.FPDF_SEGMENT_LINETO:
+            if points and min(abs(points[-1][0] - point[0]), abs(points[-1][1] - point[1])) > 1:
+                break  # a slanted line: a drawing, which may have thousands
             points.append(point)
             if raw.FPDFPathSegment_GetClose(segment) and points[-1] != points[0]:
                 points.append(points[0])

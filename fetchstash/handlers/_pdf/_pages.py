@@ -1,7 +1,7 @@
 """PDF pages as blocks of text and tables, and as parts; tables go on over pages."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +10,7 @@ from fetchstash.handlers._parts import Beside, blank_page
 from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
 from fetchstash.handlers._pdf._forms import Field, placed
 from fetchstash.handlers._pdf._headings import Bookmark, Headings, Margins, Page
+from fetchstash.handlers._pdf._hidden import hidden_chars, hidden_texts
 from fetchstash.handlers._pdf._layout import (
     BULLETS,
     Chain,
@@ -26,6 +27,7 @@ from fetchstash.handlers._pdf._layout import (
 from fetchstash.handlers._pdf._objects import read_rules
 from fetchstash.handlers._pdf._rows import Row
 from fetchstash.handlers._pdf._tables import Table, fill, grids, open_tables
+from fetchstash.handlers._pdf._tags import heading_levels
 from fetchstash.handlers._pdf._words import (
     Box,
     Glyphs,
@@ -71,9 +73,15 @@ Block = str | Title | Heading | Table
 
 
 class PageReader:
-    """Reads pages as blocks in reading order."""
+    """Reads pages as blocks in reading order; ``hidden`` counts the texts that nobody sees.
 
-    def __init__(self) -> None:
+    ``layers_off`` returns the names of the layers that are off. ``tagged``: the document may name
+    its headings.
+    """
+
+    def __init__(self, layers_off: Callable[[], frozenset[str]], *, tagged: bool) -> None:
+        self.hidden = 0
+        self._layers_off, self._tagged = layers_off, tagged
         self._left = _MAX_PAGES
         self._chars = self._mono = 0
 
@@ -92,11 +100,14 @@ class PageReader:
         glyphs = Glyphs(text_page, chars)
         beside = straightened(glyphs)
         words = read_words(glyphs, beside)
+        if hidden := hidden_texts(page, self._layers_off):
+            starts = [*(word.first for word in words), *(first for first, _ in beside)]
+            gone = hidden_chars(text_page, hidden, starts)
+            self.hidden += len(hidden) if gone else 0
+            words = [word for word in words if word.first not in gone]
+            beside = [span for span in beside if span[0] not in gone]
         words, alone = placed(words, fields, glyphs.rotation) if fields else (words, [])
         found = Page(number)
-        if len(words) > _MAX_WORDS:
-            found.blocks = [mend(text_page.get_text_bounded())]
-            return found
         pieces = pieces_of(words)
         lines = joined(pieces)
         boxes = [piece.box for piece in pieces]
@@ -111,6 +122,9 @@ class PageReader:
             lines = joined(pieces)
         flows = list(_flows(pieces, lines, regions))
         self._finish([line for flow in flows for line in flow], glyphs)
+        if self._tagged and (levels := heading_levels(page)):
+            for line in (line for flow in flows for line in flow):
+                line.level = levels.get(glyphs.mark(line.first), 0)
         for flow in flows:
             self._add(found, flow, tables)
         found.blocks += [f"{field.name}: {field.text}" for field in alone]
@@ -128,7 +142,11 @@ class PageReader:
         fields: Sequence[Field],
     ) -> list[Table]:
         rows = Counter(round(piece.base / 2) for piece in pieces)
-        if not self._left or sum(count > 1 for count in rows.values()) < _MIN_RULED_LINES:
+        if (
+            not self._left
+            or len(words) > _MAX_WORDS
+            or sum(count > 1 for count in rows.values()) < _MIN_RULED_LINES
+        ):
             return []
         self._left -= 1
         horizontal, vertical = read_rules(page, glyphs.rotation)

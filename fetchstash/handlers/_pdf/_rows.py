@@ -84,7 +84,7 @@ def cell_text(words: Sequence[Word], right: float = 0.0) -> str:
     for line in lines_of(words):
         line.sort(key=lambda word: word.first)
         text = " ".join([word.text for word in line])
-        if before and _is_cut(before, text, right):
+        if len(before) == 1 and is_cut(before[0], line[0], right):
             out += text
         else:
             out = together(out, text, broken=bool(before) and before[-1].broken)
@@ -92,16 +92,18 @@ def cell_text(words: Sequence[Word], right: float = 0.0) -> str:
     return out
 
 
-def _is_cut(before: Sequence[Word], text: str, right: float) -> bool:
-    """Return whether a word was too wide for its column and goes on in the next line.
+def is_cut(word: Word, following: Word, right: float) -> bool:
+    """Return whether a word was too wide for its column, which ends at ``right``, and goes on.
 
     Programs that cut such words (LibreOffice does) write the space at which they break a line.
     """
-    word = before[0]
-    if len(before) > 1 or not word.unspaced or not text[0].islower() or not word.text[-1].isalpha():
+    last, first = word.text[-1], following.text[0]
+    if not word.unspaced or not (
+        (last.isalpha() and first.islower()) or (last in "0123456789.," and first.isdigit())
+    ):
         return False
     letter = (word.right - word.left) / len(word.text)
-    return len(word.text) > 4 and word.right + 1.1 * letter > right > 0
+    return len(word.text) > 2 and word.right + 1.1 * letter > right > 0
 
 
 def rows_of(

@@ -7,11 +7,13 @@ from itertools import pairwise
 from statistics import median
 
 from fetchstash.handlers._pdf import _rows
+from fetchstash.handlers._pdf._layout import BULLETS
 from fetchstash.handlers._pdf._objects import Rule
 from fetchstash.handlers._pdf._rows import (
     Row,
     cell_text,
     column_at,
+    is_cut,
     lines_of,
     phrases,
     rows_of,
@@ -41,6 +43,7 @@ _ENDS, _MIN_RULE, _MAX_FAMILIES = 4.0, 60.0, 20
 _MAX_COLUMNS = 40
 # Lines of one row are nearer to each other than rows are, by this factor.
 _ROWS_APART = 1.15
+_ORDINAL = re.compile(r"\(?(\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\d{1,3}\]")
 _NUMBER = re.compile(r"[^\w]*\d[\d.,:/%\s-]*\w{0,3}[^\w]*")
 
 
@@ -235,8 +238,8 @@ class _Line:
     def __init__(self, words: list[Word]) -> None:
         self.words = words
         self.phrases = [] if _is_led(words) else phrases(words)
-        self.size = median([word.size for word in words])
-        self.base = median([word.base for word in words])
+        middle = words[len(words) // 2]
+        self.size, self.base = middle.size, middle.base
         self.cells: list[list[Word]] = []
 
 
@@ -266,6 +269,8 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
                 words = [word for word in words if id(word) not in taken]
                 inside = [word for word in inside if id(word) not in taken]
     lines = [_Line(line) for line in lines_of(words)]
+    if sum(len(line.phrases) > 1 for line in lines) < _MIN_ROWS - 1:
+        return tables
     for first, last in _blocks(lines):
         block = lines[first:last]
         left = min(word.left for line in block for word in line.words)
@@ -462,10 +467,11 @@ def _table(lines: list[_Line], between: Sequence[float], *, is_ruled: bool) -> T
         if len(bands) > 3:
             made = rows_of(held, extents)
         else:
-            made = [] if is_header else rows_of_values(held, extents)
-            made = made or [
-                _row(group, columns) for group in _grouped(band, columns, is_header=is_header)
-            ]
+            has_cuts = any(_has_cut(above, below, columns) for above, below in pairwise(band))
+            groups = [] if is_header else _wrapped(band)
+            made = [] if is_header or has_cuts or groups else rows_of_values(held, extents)
+            groups = groups or _grouped(band, columns, is_header=is_header)
+            made = made or [_row(group, columns) for group in groups]
         stacked += len(made) < len(band)
         rows += made
     if _is_from_right(rows):
@@ -532,6 +538,32 @@ def _grouped(lines: list[_Line], columns: Columns, *, is_header: bool) -> list[l
     return groups
 
 
+def _wrapped(lines: Sequence[_Line]) -> list[list[_Line]]:
+    """Return the lines of a band by rows where wider gaps part them, none if gaps do not tell.
+
+    The last line of a row with wrapped cells fills fewer of them than its first one; in a group of
+    rows that stand closer than groups do, each line fills all.
+    """
+    gaps = [above.base - below.base for above, below in pairwise(lines)]
+    bound = _bound(gaps, lines)
+    if not bound:
+        return []
+    groups = [[lines[0]]]
+    for line, gap in zip(lines[1:], gaps, strict=True):
+        if gap > bound:
+            groups.append([line])
+        else:
+            groups[-1].append(line)
+    tall = [group for group in groups if len(group) > 1]
+    fewer = sum(_filled(group[-1]) < _filled(group[0]) for group in tall)
+    is_wrapped = len(groups) > 2 and len(tall) > 1 and fewer >= 0.6 * len(tall)
+    return groups if is_wrapped else []
+
+
+def _filled(line: _Line) -> int:
+    return sum(map(bool, line.cells))
+
+
 def _bound(gaps: Sequence[float], lines: Sequence[_Line]) -> float:
     """Return the distance above which lines are rows of their own, 0 if all stand alike."""
     steps = sorted(gap for gap, line in zip(gaps, lines, strict=False) if gap > 0.9 * line.size)
@@ -564,7 +596,7 @@ def _goes_on(group: Sequence[_Line], line: _Line, columns: Columns, *, is_close:
         above, cell = before.cells[number], line.cells[number]
         if not above:
             return False
-        if _is_value(above) and _is_value(cell):
+        if _is_value(above) and _is_value(cell) and not _is_cut(above, cell, columns[number][1]):
             return False
         first = min(cell, key=lambda word: word.first)
         right = max(word.right for word in above)
@@ -578,6 +610,18 @@ def _goes_on(group: Sequence[_Line], line: _Line, columns: Columns, *, is_close:
     if is_close:
         return forced >= 0.5 * len(filled) and (forced == len(filled) or 2 * lower >= len(filled))
     return forced == len(filled) and 2 * lower >= len(filled)
+
+
+def _has_cut(above: _Line, below: _Line, columns: Columns) -> bool:
+    """Return whether a word of a line goes on in the next, because its column is too narrow."""
+    return any(
+        _is_cut(cell, following, right)
+        for cell, following, (_, right) in zip(above.cells, below.cells, columns, strict=True)
+    )
+
+
+def _is_cut(above: Sequence[Word], cell: Sequence[Word], right: float) -> bool:
+    return len(above) == 1 and len(cell) > 0 and is_cut(above[0], cell[0], right)
 
 
 def _is_value(cell: Sequence[Word]) -> bool:
@@ -610,9 +654,10 @@ def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
     filled = [sum(map(bool, row)) for row in rows]
     if is_ruled:
         return len(rows) > 1 and sum(count > 1 for count in filled) > 0.5 * len(rows)
-    if len(rows) < _MIN_ROWS or sum(filled) < 0.5 * width * len(rows):
+    least = 2 if stacked and width > 2 else _MIN_ROWS
+    if len(rows) < least or sum(filled) < 0.5 * width * len(rows):
         return False
-    if sum(count > 1 for count in filled) < max(_MIN_ROWS, 0.7 * len(rows)):
+    if sum(count > 1 for count in filled) < max(least, (0.6 if least == 2 else 0.7) * len(rows)):
         return False
     texts = [[row[column] for row in rows[1:] if row[column]] for column in range(width)]
     words = [median(len(text.split()) for text in column) if column else 0 for column in texts]
@@ -621,6 +666,8 @@ def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
         for column in texts
     ]
     marks = sum(len(text) < 4 for text in texts[0]) / max(len(texts[0]), 1)
+    if sum(not _are_marks(row[column] for row in rows) for column in range(width)) < 2:
+        return False
     if width == 2:
         # A list's number or mark stands first, a directory's page last.
         if max(words) <= _MAX_WORDS and numbers[1] >= 0.6 and numbers[0] < 0.6:
@@ -629,3 +676,9 @@ def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
             stacked and numbers[0] < 0.6 and marks < 0.5 and all(filled) and words[0] <= _MAX_WORDS
         )
     return stacked or sorted(words)[-2] <= _MAX_WORDS
+
+
+def _are_marks(column: Iterable[str]) -> bool:
+    """Return whether the cells of a column are the marks of a list."""
+    texts = [text for text in column if text]
+    return all(text in BULLETS or _ORDINAL.fullmatch(text) for text in texts)

@@ -157,6 +157,11 @@ class Glyphs:
             return turned((x, y, x, y), self.rotation)[:2]
         return self._x.value, self._y.value
 
+    def mark(self, index: int) -> int:
+        """Return the number of the marked content that a character stands in, -1 for none."""
+        item = self.raw.FPDFText_GetTextObject(self.handle, index)
+        return self.raw.FPDFPageObj_GetMarkedContentID(item) if item else -1
+
     def size(self, index: int) -> float:
         """Return the size of a character's font on the page."""
         size = self.raw.FPDFText_GetFontSize(self.handle, index)

@@ -1,0 +1,214 @@
+"""What a page draws and nobody sees: white, transparent and covered text, and layers that are off.
+
+Text without ink (render mode 3) is none of it: it is the layer of a scan, and is kept.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ctypes import byref, c_float, c_int, c_uint, c_ulong, c_ushort, c_void_p, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fetchstash.handlers._pdf._objects import PLAIN, Matrix, moved, product
+from fetchstash.handlers._pdf._words import Box
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage, PdfTextPage
+
+# A page of more objects is a drawing; so many fills may cover or carry its texts.
+_MAX_OBJECTS = 20_000
+_MAX_FORMS = 200
+_MAX_COVERS = 1_000
+# Of 255: lighter is white, fainter is not seen, and what is not as dense covers nothing.
+_WHITE, _FAINT, _DENSE = 250, 12, 250
+_SMALL = 4.0
+# A picture of so much of a page is a scan, whose text lies under it.
+_SCAN = 0.5
+
+
+class _Item(NamedTuple):
+    """An object of a page, with the matrix of the form that it stands in."""
+
+    item: Any
+    kind: int
+    matrix: Matrix
+
+
+def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> set[int]:
+    """Return the addresses of the text objects of a page that nobody sees.
+
+    ``layers_off`` names the layers that are off when the document is opened.
+    """
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    items = list(_items(page))
+    looks = _Looks(items, page.get_size())
+    text, invisible = raw.FPDF_PAGEOBJ_TEXT, raw.FPDF_TEXTRENDERMODE_INVISIBLE
+    colour_of, mode_of, marks_of = (
+        raw.FPDFPageObj_GetFillColor,
+        raw.FPDFTextObj_GetTextRenderMode,
+        raw.FPDFPageObj_CountMarks,
+    )
+    red, green, blue, alpha = looks.colours
+    at = looks.at_colours
+    hidden: set[int] = set()
+    texts: list[int] = []
+    last_fill = 0
+    for place, (item, kind, _) in enumerate(items):
+        if kind != text:
+            last_fill = place
+            continue
+        texts.append(place)
+        is_faint = colour_of(item, *at) and (
+            alpha.value <= _FAINT
+            or (red.value >= _WHITE and green.value >= _WHITE and blue.value >= _WHITE)
+        )
+        if (
+            is_faint
+            and mode_of(item) in {0, 4}
+            and (alpha.value <= _FAINT or not looks.is_on_ink(place))
+        ) or (marks_of(item) and _is_off(item, layers_off)):
+            hidden.add(_address(item))
+    if texts and last_fill > texts[0]:
+        painted = ((at, items[at]) for at in range(texts[0], last_fill + 1))
+        fills = islice((pair for pair in painted if pair[1].kind in looks.fills), _MAX_COVERS)
+        covers = [(at, box) for at, item in fills if (box := looks.cover(item))]
+        for place in texts if covers else ():
+            item, box = items[place].item, looks.box(items[place])
+            is_under = any(at > place and _holds(cover, box) for at, cover in covers)
+            if is_under and mode_of(item) != invisible:
+                hidden.add(_address(item))
+    return hidden
+
+
+class _Looks:
+    """Asks pdfium how objects look."""
+
+    def __init__(self, items: Sequence[_Item], size: tuple[float, float]) -> None:
+        from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+        self.fills = {raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING}
+        self._raw, self._items, self._page = raw, items, size[0] * size[1]
+        self._edges = c_float(), c_float(), c_float(), c_float()
+        self._at = tuple(map(byref, self._edges))
+        self.colours = c_uint(), c_uint(), c_uint(), c_uint()
+        self.at_colours = tuple(map(byref, self.colours))
+        self._mode = c_int(), c_int()
+
+    def colour(self, item: _Item) -> tuple[int, int, int, int]:
+        """Return the colour that fills an object; black for a pattern, which has none."""
+        if item.kind not in {self._raw.FPDF_PAGEOBJ_TEXT, self._raw.FPDF_PAGEOBJ_PATH}:
+            return 0, 0, 0, 255
+        if not self._raw.FPDFPageObj_GetFillColor(item.item, *self.at_colours):
+            return 0, 0, 0, 255
+        red, green, blue, alpha = self.colours
+        return red.value, green.value, blue.value, alpha.value
+
+    def box(self, item: _Item) -> Box:
+        """Return the box of an object."""
+        self._raw.FPDFPageObj_GetBounds(item.item, *self._at)
+        left, bottom, right, top = self._edges
+        box = left.value, bottom.value, right.value, top.value
+        return box if item.matrix is PLAIN else moved(box, item.matrix)
+
+    def cover(self, item: _Item) -> Box | None:
+        """Return the box of an object that hides what it is painted over, None for another."""
+        box = self.box(item)
+        wide, high = box[2] - box[0], box[3] - box[1]
+        if min(wide, high) < _SMALL or not self._fills(item):
+            return None
+        if item.kind == self._raw.FPDF_PAGEOBJ_IMAGE and wide * high > _SCAN * self._page:
+            return None
+        if self.colour(item)[3] < _DENSE or self._raw.FPDFPageObj_HasTransparency(item.item):
+            return None
+        return box
+
+    def is_on_ink(self, place: int) -> bool:
+        """Return whether a text stands on something that is painted before it and not white."""
+        box = self.box(self._items[place])
+        x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+        looked = 0
+        for item in reversed(self._items[:place]):
+            if item.kind not in self.fills:
+                continue
+            looked += 1
+            if looked > _MAX_COVERS:
+                return True
+            left, bottom, right, top = self.box(item)
+            if left <= x <= right and bottom <= y <= top and self._fills(item):
+                red, green, blue, alpha = self.colour(item)
+                if alpha > _FAINT:
+                    return min(red, green, blue) < _WHITE
+        return False
+
+    def _fills(self, item: _Item) -> bool:
+        if item.kind != self._raw.FPDF_PAGEOBJ_PATH:
+            return True
+        fill, stroke = self._mode
+        self._raw.FPDFPath_GetDrawMode(item.item, byref(fill), byref(stroke))
+        return fill.value != 0
+
+
+def hidden_chars(text_page: "PdfTextPage", hidden: set[int], starts: Iterable[int]) -> set[int]:
+    """Return which of the characters at ``starts`` belong to ``hidden`` text objects."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    get, handle = raw.FPDFText_GetTextObject, text_page.raw
+    return {index for index in starts if _address(get(handle, index)) in hidden}
+
+
+def _address(item: Any) -> int:
+    return cast(item, c_void_p).value or 0
+
+
+def _items(page: "PdfPage") -> Iterator[_Item]:
+    """Yield the objects of a page and of the forms on it as they are painted."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    m = raw.FS_MATRIX()
+    get, kind_of, form = raw.FPDFPage_GetObject, raw.FPDFPageObj_GetType, raw.FPDF_PAGEOBJ_FORM
+    count = min(raw.FPDFPage_CountObjects(page.raw), _MAX_OBJECTS)
+    waiting: list[tuple[Any, Matrix]] = [(get(page.raw, index), PLAIN) for index in range(count)]
+    waiting.reverse()
+    forms, left = 0, _MAX_OBJECTS
+    while waiting and left:
+        left -= 1
+        item, outer = waiting.pop()
+        kind = kind_of(item)
+        if kind != form:
+            yield _Item(item, kind, outer)
+            continue
+        forms += 1
+        if forms <= _MAX_FORMS and raw.FPDFPageObj_GetMatrix(item, byref(m)):
+            inner = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
+            many = min(raw.FPDFFormObj_CountObjects(item), left)
+            waiting += [
+                (raw.FPDFFormObj_GetObject(item, index), inner) for index in range(many - 1, -1, -1)
+            ]
+
+
+def _holds(cover: Box, box: Box) -> bool:
+    """Return whether a cover leaves nothing of a text; boxes of letters are a little too large."""
+    near = 0.15 * (box[3] - box[1])
+    return (
+        cover[0] <= box[0] + near
+        and cover[1] <= box[1] + near
+        and cover[2] >= box[2] - near
+        and cover[3] >= box[3] - near
+    )
+
+
+def _is_off(item: Any, layers_off: Callable[[], frozenset[str]]) -> bool:
+    """Return whether a text stands in a layer that is off (ISO 32000-1, section 8.11)."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    for index in range(min(raw.FPDFPageObj_CountMarks(item), 8)):
+        mark = raw.FPDFPageObj_GetMark(item, index)
+        buffer, length = (c_ushort * 128)(), c_ulong()
+        raw.FPDFPageObjMark_GetName(mark, buffer, 256, byref(length))
+        if bytes(buffer)[: length.value].decode("utf-16-le", "replace").strip("\0") != "OC":
+            continue
+        if raw.FPDFPageObjMark_GetParamStringValue(mark, b"Name", buffer, 256, byref(length)):
+            name = bytes(buffer)[: length.value].decode("utf-16-le", "replace").strip("\0")
+            if name in layers_off():
+                return True
+    return False
