@@ -38,6 +38,7 @@ SHORT: Mapping[str, Sequence[str]] = {
 CORPORA: Mapping[str, str] = {
     "client_replay": "transcripts",
     "handlers_html": "html",
+    "handlers_pdf": "pdf",
     "where": "html",
 }
 """The corpora that a benchmark cannot do without, by their names in the folder."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _MAX_FIELDS = 2_000
 _MAX_CHARS = 4_000
+_MAX_PAIRS = 2_000_000
 # Fields that are hidden, or not shown on a screen (ISO 32000-1, table 165).
 _UNSEEN = 1 << 1 | 1 << 5
 _WIDTH = 0.5
@@ -110,6 +111,8 @@ def placed(
 
     Also return the fields that have no word beside them.
     """
+    if len(words) * len(fields) > _MAX_PAIRS:
+        return list(words), list(fields)
     out = list(words)
     alone: list[Field] = []
     for field in sorted(fields, key=lambda field: field.box[0]):

@@ -1,7 +1,7 @@
 """Headings and running heads of a PDF, decided over many pages. Pure functions."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -21,8 +21,10 @@ _DIGITS = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\W_]+")
 _DEEPEST = 6
 _MAX_NUMBER = 8
+_MAX_BOOKMARKS = 200
 _MAX_MARGIN_LINES = 3
 _REPEATED = 3
+_REMEMBERED = 100
 _FEW_PAGES = 5
 # A running head stands this far from the text, in sizes.
 _APART = 1.75
@@ -95,23 +97,25 @@ class Headings:
 
     def _by_bookmarks(self, page: Page) -> None:
         place = 0
-        for title, level in self._bookmarks.get(page.number, ()):
+        firsts: list[str] | None = None
+        for title, level in self._bookmarks.get(page.number, ())[:_MAX_BOOKMARKS]:
             wanted = _plain(title)
-            order = [*range(place, len(page.blocks)), *range(place)]
+            if firsts is None:
+                firsts = [_first(block) for block in page.blocks]
+            order = [*range(place, len(firsts)), *range(place)] if wanted else []
             for at in order:
-                block = page.blocks[at]
-                if not wanted or not isinstance(block, Paragraph) or block.level:
+                if not _starts(firsts[at], wanted) or not (
+                    count := _lines_of_title(page, at, wanted)
+                ):
                     continue
-                if not _starts(block, wanted):
-                    continue
-                if count := _lines_of_title(page, at, wanted):
-                    heading = _cut(page, at, count)
-                    heading.level, heading.title = level, " ".join(title.split())
-                    self._known[_size(heading), heading.bold][level] += 1
-                    place = at + 1
-                    break
+                heading = _cut(page, at, count)
+                heading.level, heading.title = level, " ".join(title.split())
+                self._known[_size(heading), heading.bold][level] += 1
+                place, firsts = at + 1, None
+                break
             else:
                 page.bookmarks.append(Bookmark(title, level))
+        page.bookmarks += self._bookmarks.get(page.number, ())[_MAX_BOOKMARKS:]
 
     def _by_tags(self, page: Page) -> None:
         for paragraph in page.paragraphs():
@@ -159,11 +163,13 @@ def _plain(text: str) -> str:
     return _PLAIN.sub("", text).lower()
 
 
-def _starts(paragraph: Paragraph, wanted: str) -> bool:
-    plain = _plain(paragraph.lines[0].text)
-    if not plain:
-        return False
-    core = plain[next((n for n, char in enumerate(plain) if not char.isdigit()), 0) :]
+def _first(block: Paragraph | Table | str) -> str:
+    """Return the letters of the first line of a paragraph that is no heading yet."""
+    return _plain(block.lines[0].text) if isinstance(block, Paragraph) and not block.level else ""
+
+
+def _starts(plain: str, wanted: str) -> bool:
+    core = plain.lstrip("0123456789")
     return any(wanted.startswith(text) or text.startswith(wanted) for text in (plain, core) if text)
 
 
@@ -224,8 +230,8 @@ class Margins:
     """Takes running heads and page numbers out of pages: lines that repeat at the same place."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], list[tuple[int, float, tuple[int, ...]]]] = defaultdict(
-            list
+        self._seen: dict[tuple[str, str], deque[tuple[int, float, tuple[int, ...]]]] = defaultdict(
+            lambda: deque(maxlen=_REMEMBERED)
         )
 
     def take(self, pages: Sequence[Page]) -> None:

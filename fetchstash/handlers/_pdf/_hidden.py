@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MAX_OBJECTS = 20_000
 _MAX_FORMS = 200
 _MAX_COVERS = 1_000
+_MAX_LOOKS, _MAX_PAIRS = 100_000, 2_000_000
 # Of 255: lighter is white, fainter is not seen, and what is not as dense covers nothing.
 _WHITE, _FAINT, _DENSE = 250, 12, 250
 _SMALL = 4.0
@@ -70,7 +71,8 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
             hidden.add(_address(item))
     if texts and last_fill > texts[0]:
         painted = ((at, items[at]) for at in range(texts[0], last_fill + 1))
-        fills = islice((pair for pair in painted if pair[1].kind in looks.fills), _MAX_COVERS)
+        most = min(_MAX_COVERS, _MAX_PAIRS // len(texts))
+        fills = islice((pair for pair in painted if pair[1].kind in looks.fills), most)
         covers = [(at, box) for at, item in fills if (box := looks.cover(item))]
         for place in texts if covers else ():
             item, box = items[place].item, looks.box(items[place])
@@ -93,6 +95,7 @@ class _Looks:
         self.colours = c_uint(), c_uint(), c_uint(), c_uint()
         self.at_colours = tuple(map(byref, self.colours))
         self._mode = c_int(), c_int()
+        self._left = _MAX_LOOKS
 
     def colour(self, item: _Item) -> tuple[int, int, int, int]:
         """Return the colour that fills an object; black for a pattern, which has none."""
@@ -126,12 +129,11 @@ class _Looks:
         """Return whether a text stands on something that is painted before it and not white."""
         box = self.box(self._items[place])
         x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-        looked = 0
         for item in reversed(self._items[:place]):
             if item.kind not in self.fills:
                 continue
-            looked += 1
-            if looked > _MAX_COVERS:
+            self._left -= 1
+            if self._left < 0:
                 return True
             left, bottom, right, top = self.box(item)
             if left <= x <= right and bottom <= y <= top and self._fills(item):

@@ -346,26 +346,36 @@ def paragraph_of(lines: Sequence[Line], space: float) -> Paragraph:
 
 def as_one(texts: Sequence[str], lines: Sequence[Line]) -> str:
     """Return lines as one text, with words joined that a line end broke."""
-    out = texts[0]
+    out = [texts[0]]
     for (before, _), text in zip(pairwise(lines), texts[1:], strict=True):
-        out = together(out, text, broken=before.words[-1].broken)
-    return out
+        end, glue = _joint(out[-1], text, broken=before.words[-1].broken)
+        out[-1] = out[-1][:end]
+        out += [glue, text] if text else []
+    return "".join(out)
 
 
 def together(out: str, text: str, *, broken: bool = False) -> str:
     """Return two lines as one; ``broken``: pdfium says that a hyphen was between them."""
-    if not out or not text:
-        return out or text
+    end, glue = _joint(out, text, broken=broken)
+    return f"{out[:end]}{glue}{text}"
+
+
+def _joint(before: str, text: str, *, broken: bool) -> tuple[int, str]:
+    """Return how much of a line stays in front of the next one, and what comes between."""
+    whole = len(before)
+    if not before or not text:
+        return whole, ""
     if broken:
-        return f"{out}{'' if text[0].islower() else '-'}{text}"
-    if out[-1] == "\u00ad":
-        return out[:-1] + text
-    if _HYPHEN.search(out) and text[0].isalnum():
+        return whole, "" if text[0].islower() else "-"
+    if before[-1] == "\u00ad":
+        return whole - 1, ""
+    if _HYPHEN.search(before) and text[0].isalnum():
         # Jean-Paul and pages 12-14 keep it.
-        return (out[:-1] if _HYPHENATED.search(out) and text[0].islower() else out) + text
-    if _CJK.match(out[-1]) and _CJK.match(text[0]):
-        return out + text
-    return f"{out} {text}"
+        goes = _HYPHENATED.search(before) and text[0].islower()
+        return whole - bool(goes), ""
+    if _CJK.match(before[-1]) and _CJK.match(text[0]):
+        return whole, ""
+    return whole, " "
 
 
 def _indented(lines: Sequence[Line]) -> list[str]:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 # A page with a table takes some milliseconds of CPU, of which a document has seconds.
 _MAX_PAGES = 1_500
 _MAX_WORDS = 10_000
+# A page of more characters is none that is printed: it is shown line by line.
+_MAX_CHARS = 200_000
 _MIN_RULED_LINES = 2
 _MAX_TABLES = 1_000
 _MAX_SUMMARY = 900
@@ -97,6 +99,8 @@ class PageReader:
         if is_garbage(chars):
             text = mend(text_page.get_text_bounded())
             return Page(number, [f"{NO_MAPPING}\n{text}"])
+        if len(chars) > _MAX_CHARS:
+            return Page(number, [mend(text_page.get_text_bounded())])
         glyphs = Glyphs(text_page, chars)
         beside = straightened(glyphs)
         words = read_words(glyphs, beside)

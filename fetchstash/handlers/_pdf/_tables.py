@@ -257,6 +257,8 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
     """
     tables: list[Table] = []
     merged = _merged(rules)
+    if len(merged) > _MAX_RULES:
+        merged = []
     for left, right, ys in _families(merged):
         inside = [word for word in words if left - 6 <= word.left and word.right <= right + 6]
         for top, bottom in _spans(ys, inside):
@@ -299,10 +301,10 @@ def _families(rules: Sequence[Rule]) -> list[tuple[float, float, list[float]]]:
                 break
         else:
             families.append([rule])
+    tall = [family for family in families if len(family) > 1]
     return [
         (family[0].start, family[0].end, [rule.at for rule in family])
-        for family in families
-        if 2 <= len(family) <= _MAX_RULES
+        for family in tall[:_MAX_FAMILIES]
     ]
 
 
@@ -328,18 +330,17 @@ def _is_tabular(lines: Sequence[_Line]) -> bool:
         return True
     strip = _STRIP * lines[0].size
     columns: Columns = []
+    across = set(map(id, _across(lines)))
     for line in lines:
-        if not _is_across(line, lines):
+        if id(line) not in across:
             columns = _columns(columns, line, strip)
     return len(columns) > 1
 
 
-def _is_across(line: _Line, lines: Sequence[_Line]) -> bool:
-    """Return whether a line is a title of rows or columns: one phrase where others have more."""
-    most = max(len(other.phrases) for other in lines)
-    return len(line.phrases) == 1 < most and sum(
-        len(other.phrases) == 1 for other in lines
-    ) <= 0.34 * len(lines)
+def _across(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the titles of rows or columns: lines of one phrase where others have more."""
+    single = [line for line in lines if len(line.phrases) == 1]
+    return single if len(single) <= 0.34 * len(lines) else []
 
 
 def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
@@ -424,8 +425,8 @@ def _table(lines: list[_Line], between: Sequence[float], *, is_ruled: bool) -> T
 
     ``between`` are the heights of rules within it; ``is_ruled``: rules stand over and under it too.
     """
-    across = [line for line in lines if _is_across(line, lines)] if is_ruled else []
-    columns = _columns_of([line for line in lines if line not in across])
+    across = set(map(id, _across(lines))) if is_ruled else set[int]()
+    columns = _columns_of([line for line in lines if id(line) not in across])
     least = 2 if is_ruled else _MIN_ROWS
     if len(lines) < least or not 2 <= len(columns) <= _MAX_COLUMNS:
         return None
@@ -442,7 +443,7 @@ def _table(lines: list[_Line], between: Sequence[float], *, is_ruled: bool) -> T
                 for n, (left, right) in enumerate(columns)
                 if phrase.left < right and phrase.right > left
             ]
-            if len(reach) > 1 or line in across:
+            if len(reach) > 1 or id(line) in across:
                 line.cells[reach[0] if reach else column_at(phrase.words[0], rights)] += (
                     phrase.words
                 )
