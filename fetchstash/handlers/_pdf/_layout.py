@@ -88,8 +88,10 @@ def pieces_of(words: Iterable[Word]) -> list[Line]:
     base = size = 0.0
     for word in words:
         if before is not None:
-            larger = max(size, word.size)
-            gap = max(word.left - before.right, before.left - word.right)
+            larger = size if size > word.size else word.size
+            gap = word.left - before.right
+            if gap < 0:
+                gap = max(gap, before.left - word.right)
             off = abs(word.base - base)
             if gap < _APART * larger and (
                 off < _SAME_BASE * larger
@@ -100,8 +102,8 @@ def pieces_of(words: Iterable[Word]) -> list[Line]:
                 )
             ):
                 pieces[-1].append(word)
-                if word.size > size or off < _SAME_BASE * larger:
-                    size, base = max(size, word.size), word.base if word.size >= size else base
+                if word.size >= size and off < _SAME_BASE * larger:
+                    size, base = word.size, word.base
                 before = word
                 continue
         pieces.append([word])

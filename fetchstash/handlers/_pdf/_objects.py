@@ -24,6 +24,8 @@ _MAX_PATHS = 3_000
 _MAX_SEGMENTS = 400
 _MAX_ALL_SEGMENTS = 20_000
 _MAX_FORMS = 50
+# Thin paths are rules by their box; of the others so many are looked at, more are a drawing.
+_MAX_READ = 500
 # A filled rectangle thinner than this, in points, is a rule; another has four edges.
 _THIN = 3.0
 _SHORTEST = 3.0
@@ -84,7 +86,7 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
         return
     waiting = [(raw.FPDFPage_GetObject(page.raw, index), PLAIN) for index in range(count)]
     waiting.reverse()
-    paths = forms = all_segments = 0
+    paths = forms = read = all_segments = 0
     m = raw.FS_MATRIX()
     kind_of, bounds_of = raw.FPDFPageObj_GetType, raw.FPDFPageObj_GetBounds
     path, form = raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM
@@ -119,10 +121,12 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
             waiting += [(raw.FPDFFormObj_GetObject(item, index), matrix) for index in range(inner)]
             continue
         segments = raw.FPDFPath_CountSegments(item)
-        paths, all_segments = paths + 1, all_segments + segments
-        if paths > _MAX_PATHS or all_segments > _MAX_ALL_SEGMENTS:
+        paths += 1
+        if paths > _MAX_PATHS:
             return
-        if segments <= _MAX_SEGMENTS:
+        all_segments += segments
+        read += 1
+        if read <= _MAX_READ and segments <= _MAX_SEGMENTS and all_segments <= _MAX_ALL_SEGMENTS:
             yield from _straight(item, matrix)
 
 

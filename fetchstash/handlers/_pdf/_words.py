@@ -230,17 +230,22 @@ def read_words(glyphs: Glyphs, beside: Sequence[tuple[int, int]] = ()) -> list[W
     has_ligatures = without_ligatures(chars) != chars
     spaced = 2 * chars.count(" \r") > chars.count("\r")
     sizes: dict[float, float] = {}
+    line, tall, size = math.nan, math.nan, 0.0
     words: list[Word] = []
     for match in _TOKEN.finditer(chars):
         first, end = match.span()
         if first in skipped:
             continue
-        named = size_of(handle, first)
-        size = sizes.get(named)
-        if size is None:
-            size = sizes[named] = glyphs.size(first)
         origin_of(handle, first, at_x, at_y)
-        if not box_of(handle, end - 1, at_box) or size <= 0:
+        if not box_of(handle, end - 1, at_box):
+            continue
+        if y.value != line or box.top - box.bottom != tall:  # else it is the font of the last word
+            line, tall = y.value, box.top - box.bottom
+            named = size_of(handle, first)
+            size = sizes.get(named, 0.0)
+            if not size:
+                size = sizes[named] = glyphs.size(first)
+        if size <= 0:
             continue
         left, base, text = x.value, y.value, match[0]
         begin, low, right, high = box.left, box.bottom, box.right, box.top
