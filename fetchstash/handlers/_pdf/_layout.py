@@ -88,7 +88,7 @@ def pieces_of(words: Iterable[Word]) -> list[Line]:
     base = size = 0.0
     for word in words:
         if before is not None:
-            larger = size if size > word.size else word.size
+            larger = max(word.size, size)
             gap = word.left - before.right
             if gap < 0:
                 gap = max(gap, before.left - word.right)
