@@ -1,4 +1,4 @@
-"""The terminal face of Stash: results on stdout, everything else on stderr."""
+"""The command line of Stash: results on stdout, everything else on stderr."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _start(words: list[str]) -> NoReturn:
-    """Run a command line. What a host starts, serve and wrap, imports no other command."""
+    """Run a command line. ``serve`` and ``wrap``, which hosts start, import no other command."""
     if words[:1] == ["wrap"]:
         _wrap(words[1:])
     from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - after main
@@ -48,7 +48,7 @@ def _start(words: list[str]) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Open what a caller closed of stdin, stdout and stderr: no file of ours may get its number."""
+    """Open standard streams that the caller closed, so that no file of ours gets their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             from pathlib import Path  # noqa: PLC0415 - rarely needed
@@ -72,7 +72,7 @@ def _wrap(words: Sequence[str]) -> NoReturn:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is named when it is asked for."""
+    """Import a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(name)
     from fetchstash.cli import _main, _options, _terminal, _words  # noqa: PLC0415 - after main

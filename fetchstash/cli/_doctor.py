@@ -22,7 +22,7 @@ _LIBRARIES = ("mcp", "httpx2", "pypdfium2", "selectolax", "google-re2", "tiktoke
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The state of one thing, and what to do about it ("" if it is well)."""
+    """The state of one thing, and what to do about it ("" if it works)."""
 
     level: Level
     what: str
@@ -67,7 +67,7 @@ def _versions() -> Diagnosis:
 
 
 def _network(settings: Settings) -> list[Diagnosis]:
-    """Return what is wrong with certificates and the proxy, and what the proxy must refuse."""
+    """Return the faults of certificates and proxy, and the rules that the proxy has to enforce."""
     from fetchstash.fetch import certificate_fault, unused_proxy  # noqa: PLC0415 - rooms are heavy
 
     limits = settings.fetch

@@ -93,7 +93,7 @@ def fetch(
 
 
 def _check_output(words: Sequence[str], output: Path | None, *, raw: bool) -> None:
-    """Raise click.UsageError for what cannot be written."""
+    """Raise click.UsageError if the output file cannot be written."""
     if output not in (None, _STDOUT) and len(words) > 1:
         raise click.UsageError("-o writes one document: name one source.")
     if raw and output in (None, _STDOUT) and screen_of().is_terminal:
@@ -101,7 +101,7 @@ def _check_output(words: Sequence[str], output: Path | None, *, raw: bool) -> No
 
 
 def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashError]") -> "Value":
-    """Return what render takes: one artifact, or all results with the failures in their places."""
+    """Return the value to render: one artifact, or all results with failures in their places."""
     from fetchstash.fetch import mask_url  # noqa: PLC0415 - the rooms are heavy
     from fetchstash.stash import Failure  # noqa: PLC0415 - as above
 
@@ -116,7 +116,7 @@ def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashErro
 
 
 def _preview(view: View, artifact: "Artifact", no_text: NoText | None, *, first: bool) -> None:
-    """Print what it is, the text where that is short, else a preview and the next commands."""
+    """Print a document's facts, its text if short, else a preview, and the next commands."""
     from fetchstash.stash import shown_of  # noqa: PLC0415 - heavy
 
     screen, facts = screen_of(), artifact.facts

@@ -97,7 +97,7 @@ class Scanner:
 
 
 def spans(pattern: "Pattern", line: str) -> Iterator[tuple[int, int]]:
-    """Go through the characters [start, end) of a line that match, empty matches left out."""
+    """Yield the spans of matches within the characters [start, end) of a line; none is empty."""
     data = line.encode()
     at = 0
     while at < len(data) and (span := pattern.search(data, at, len(data))):
@@ -111,7 +111,7 @@ def spans(pattern: "Pattern", line: str) -> Iterator[tuple[int, int]]:
 
 
 async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGenerator[str]:
-    """Go through a text from a character on. It is opened once, so that a bucket reads ahead.
+    """Yield a text in pieces from a character on. It is opened once: a bucket reads ahead then.
 
     Raises NoText, OutOfRange.
     """
@@ -125,7 +125,7 @@ async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGene
 
 
 async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit]:
-    """Go through what a scanner finds in an artifact. Raises NoText."""
+    """Yield a scanner's hits in an artifact. Raises NoText."""
     rest = ""
     async for piece in pieces(stash, ref, 0, _PIECE_CHARS):
         lines, feed, tail = piece.rpartition("\n")

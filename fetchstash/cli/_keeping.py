@@ -94,7 +94,7 @@ _BY_MEDIA_TYPE = {
 
 
 def extension(facts: "Facts") -> str:
-    """Return the extension that a document is opened under, "" for what is not opened."""
+    """Return the extension under which a document is opened, "" if it is not opened."""
     from fetchstash.stash import described  # noqa: PLC0415 - heavy
 
     is_text = described(facts).is_text or facts.media_type.startswith("text/")

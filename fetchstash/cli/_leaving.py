@@ -86,7 +86,7 @@ def _told(done: "Copied", as_json: bool) -> int | None:
 
 
 def _place(settings: Settings, word: str) -> tuple[StoreLimits, str, str]:
-    """Return the store that a word names, its tenant, and the run of its person."""
+    """Resolve a PLACE argument to a store, its tenant, and the run of a person."""
     name, _, rest = (word, "", "") if Path(word).exists() else word.partition("#")
     tenant, _, person = rest.partition("/")
     place = Path(name).expanduser()

@@ -56,7 +56,7 @@ class _Bash(completion.BashComplete):
         return self.source_template % self.source_vars()
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the whole words of the line, and the one that is being typed."""
+        """Return the complete words of the line, and the incomplete last one."""
         line = os.environ["COMP_WORDS"]
         words = completion.split_arg_string(line)[1:]
         typed = "" if not words or line[-1:].isspace() else words.pop()
@@ -64,7 +64,7 @@ class _Bash(completion.BashComplete):
 
 
 def complete_kept(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer what is kept: @1, @2 … with their titles, references, and URLs once one is begun."""
+    """Complete kept artifacts: @1, @2 … with titles, references, and URLs once one is typed."""
     artifacts, items = _kept(ctx), list[CompletionItem]()
     for number, facts in enumerate(artifacts, start=1):
         title = safe_line(facts.title or facts.name)
@@ -82,7 +82,7 @@ def complete_kept(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
 def complete_sources(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer what is kept, and files."""
+    """Complete kept artifacts and files."""
     kept = complete_kept(ctx, parameter, incomplete)
     return [*kept, CompletionItem(incomplete, type="file")]
 
@@ -97,7 +97,7 @@ def _hosts(artifacts: "Sequence[Facts]") -> list[str]:
 
 
 def _kept(ctx: click.Context) -> "Sequence[Facts]":
-    """Return what is kept here, the newest first; nothing where there is no store yet."""
+    """Return the artifacts of this folder's run, newest first; none if there is no store yet."""
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.store import open_store, with_run  # noqa: PLC0415 - heavy
@@ -222,7 +222,7 @@ def _option(key: Key) -> click.Option:
 
 
 def _completion(key: Key) -> Callable[..., list[CompletionItem]] | None:
-    """Return what completes a value: the choices of a setting, or hosts."""
+    """Return the completion function of a setting's value: its choices, or hosts."""
     if key.name in ("allow_hosts", "allow_domains", "deny_domains"):
         return complete_hosts
     if not key.choices:
@@ -286,7 +286,7 @@ def near(option: str, own: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _line(command: click.Command, name: str, words: list[str], *, with_values: bool) -> list[str]:
-    """Return the words of the line that unknown options mean, [] if one of them means nothing."""
+    """Return the corrected command line for unknown options, [] if one has no correction."""
     from fetchstash.server.tools import meant, tool_specs  # noqa: PLC0415 - for mistakes alone
 
     own = {option for parameter in command.params for option in parameter.opts}
@@ -357,7 +357,7 @@ class Command(click.Command):
             self.params += (*setting_options(), _HELP_SETTINGS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. A wrong option is told the line that was meant, or one near it."""
+        """Parse the arguments. The error for a wrong option shows the corrected line."""
         given = [*args]
         try:
             return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""How far work is, on a line of the terminal that moves: what is done, sizes, rate, time left."""
+"""A progress line on the terminal: activity, sizes, rate, time left."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 @dataclass(slots=True)
 class Download:
-    """How far one download is, in bytes; ``total`` is None where the server does not say.
+    """The progress of one download in bytes; ``total`` is None if the server does not state it.
 
     ``local``: it is no download, but a file that is read. ``pages`` are those that were read, and
     all of them.
@@ -55,7 +55,7 @@ class Download:
         self.report(done, total, time.monotonic())
 
     def read(self, done: int, total: int | None) -> None:
-        """Take a report of the reader, in pages."""
+        """Receive the reader's progress, in pages."""
         self.pages = done, total
 
     def report(self, done: int, total: int | None, now: float) -> None:
@@ -76,7 +76,7 @@ class Download:
 
 
 class Meter:
-    """Shows what is being done, and for how long; with downloads their size, rate and time left.
+    """Shows the current activity and its duration; for downloads size, rate and time left.
 
     A thread draws it, so that it moves while a host does not answer and while a disk is slow.
     """

@@ -1,4 +1,4 @@
-"""What every command shares: settings, an open Stash, output, errors and exit codes."""
+"""Shared by all commands: settings, an open Stash, output, errors and exit codes."""
 
 import functools
 import json
@@ -46,7 +46,7 @@ class View:
     as_json: bool = False
 
     def printed(self, value: "Value") -> bool:
-        """Print a value for a model or as data; return False if it is to be shown to a person."""
+        """Print a value for a model or as JSON; return False if it is to be shown to a person."""
         if self.model:
             self.print_as_model(value)
         elif self.as_json:
@@ -54,7 +54,7 @@ class View:
         return self.model or self.as_json
 
     def print_as_model(self, value: "Value") -> None:
-        """Print the text of a tool's result; of its pictures only say that they are there."""
+        """Print the text of a tool's result; pictures are only named."""
         from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
 
         host = Host(self.settings.views, preview=self.settings.context)
@@ -164,7 +164,7 @@ def failed(
     as_model: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Say what failed, and about what, and return its exit code.
+    """Print a failure with its subject, and return its exit code.
 
     To a model that is the result. As data it is an object of its own on stdout, which names the
     source that it is ``of``.
@@ -263,6 +263,6 @@ def write(data: bytes) -> None:
 
 
 def print_objects(objects: "Sequence[Mapping[str, object]]") -> None:
-    """Print data, one JSON object a line; what would steer a terminal is escaped there."""
+    """Print objects as JSON, one a line; on a terminal control characters are escaped."""
     for item in objects:
         write(json.dumps(item, ensure_ascii=screen_of().is_terminal).encode() + b"\n")

@@ -100,7 +100,7 @@ def _servers(
     names: tuple[str, ...],
     program: tuple[str, ...],
 ) -> tuple[WrappedServer, ...]:
-    """Return what to wrap: the command, the URL, or servers of the settings file."""
+    """Return the servers to wrap: the command, the URL, or those of the settings file."""
     from fetchstash.gateway import name_of  # noqa: PLC0415 - heavy
 
     if bool(url) + bool(program) + bool(names) > 1:

@@ -1,4 +1,4 @@
-"""What a person at a terminal is shown of each value, in lines; the sums of stats."""
+"""Values as lines for a person at a terminal; the sums of stats."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _AROUND_HIT = 2
 
 
 def heading(screen: Screen, facts: "Facts") -> list[str]:
-    """Return two lines: what it is called, with a link to its page, and what it is."""
+    """Return two lines: the title, linked to its page, and the facts."""
     name = facts.title or facts.name or facts.final_url
     linked = screen.link(screen.style(safe_line(name), "title"), facts.final_url)
     about = " · ".join((*described_in_words(facts), short_ref(facts.artifact_ref)))
@@ -42,7 +42,7 @@ def heading(screen: Screen, facts: "Facts") -> list[str]:
 
 
 def described_in_words(facts: "Facts") -> list[str]:
-    """Return what an artifact is: kind, size, pages or the like, characters."""
+    """Return an artifact's facts in words: kind, size, pages or the like, characters."""
     from fetchstash.render import size  # noqa: PLC0415 - heavy
     from fetchstash.stash import described  # noqa: PLC0415 - as above
 
@@ -151,14 +151,14 @@ def _does(pages: "Unread") -> str:
 
 
 def next_steps(screen: Screen, calls: Sequence[Call], pipe: str = "") -> list[str]:
-    """Return the commands that go on, one a line; ``pipe`` is what the first is piped into."""
+    """Return the follow-up commands, one a line; the first may be piped into ``pipe``."""
     lines = [command_line(call) for call in calls]
     lines[:1] = [f"{line} | {pipe}" for line in lines[:1] if pipe] or lines[:1]
     return [screen.style(f"  {line}", "key") for line in lines]
 
 
 def what_next(screen: Screen, part: "Slice", calls: Sequence[Call], pipe: str = "") -> list[str]:
-    """Return what a part is, and the commands that go on behind it."""
+    """Return a part's heading, and the commands that continue behind it."""
     return ["", screen.style(f"{opening_of(part)}. Next:", "dim"), *next_steps(screen, calls, pipe)]
 
 
@@ -179,7 +179,7 @@ def after_preview(artifact: "Artifact") -> tuple[Call, ...]:
 
 
 def opening_of(part: "Slice") -> str:
-    """Return what a part is: ``k3xq5y7, lines 7 to 9 of 10,000``."""
+    """Return the heading of a part: ``k3xq5y7, lines 7 to 9 of 10,000``."""
     word = "characters" if part.unit == "chars" else part.unit
     where = f" in {safe_line(part.path)!r}" if part.path else ""
     opening, units = f"{short_ref(part.facts.artifact_ref)}{where}, {word}", part.units
@@ -279,7 +279,7 @@ def passages(screen: Screen, found: "Passages", query: str) -> list[str]:
 
 
 def origins(screen: Screen, traced: "Trace") -> list[str]:
-    """Return each sentence, the passage that supports it with its place, and who was shown it."""
+    """Return each sentence, its supporting passage with place, and the calls that showed it."""
     lines: list[str] = []
     for origin in traced:
         mark = screen.style("+", "key") if origin.is_supported else screen.style("-", "warning")
@@ -303,7 +303,7 @@ def origins(screen: Screen, traced: "Trace") -> list[str]:
 
 
 def known(screen: Screen, facts: "Facts") -> list[str]:
-    """Return what is known of a document for a person, and its outline."""
+    """Return a document's facts for a person, and its outline."""
     from fetchstash.fetch import mask_url  # noqa: PLC0415 - heavy
     from fetchstash.stash import tokens_of  # noqa: PLC0415 - as above
 

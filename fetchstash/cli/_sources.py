@@ -1,4 +1,4 @@
-"""What a command reads: find each source, fetch what is not kept, say of each that failed why."""
+"""Sources of a command: resolve each, fetch missing ones, report failures."""
 
 import os
 import re
@@ -56,7 +56,7 @@ _COPY_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one word of the command line names.
+    """The resolution of one word of the command line.
 
     ``value`` is a number for "newest", the beginning of a reference for "prefix", else the URL or
     the path. ``hint`` says what else the word may have meant ("": nothing).
@@ -78,7 +78,7 @@ def with_sources(
     words: Sequence[str],
     work: "Callable[[Stash, Sequence[Source]], Awaitable[T]]",
 ) -> T:
-    """Open a Stash and do one thing with the sources that words name.
+    """Open a Stash and run a function with the sources that the words name.
 
     What comes out of a pipe is in a file meanwhile. It is read outside of any event loop, so that
     Ctrl-C ends it. Raises BadArgument for a word that names nothing, and TooLarge.
@@ -157,7 +157,7 @@ _NOTED_SECONDS = 60
 
 
 async def kept(stash: "Stash", source: Source) -> "Facts":
-    """Return the facts of what is kept already. Raises UnknownRef, ExpiredRef, BadArgument."""
+    """Return the facts of a kept artifact. Raises UnknownRef, ExpiredRef, BadArgument."""
     if source.kind == "newest":
         number = int(source.value)
         listing = await stash.list(limit=1, offset=number - 1)
@@ -197,7 +197,7 @@ async def say_where(stash: "Stash") -> None:
 
 
 async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
-    """Return the facts of the one artifact whose reference begins so."""
+    """Return the facts of the one artifact whose reference has this prefix."""
     from fetchstash.store import open_store  # noqa: PLC0415 - heavy
 
     if len(source.value) >= _REF_CHARS:
@@ -406,7 +406,7 @@ async def found(
 def report(
     named: Sequence[Source], source: Source, error: FetchstashError, *, as_json: bool = False
 ) -> int:
-    """Say why a source failed, and return the exit code."""
+    """Print why a source failed, and return the exit code."""
     from fetchstash.fetch import mask_url  # noqa: PLC0415 - heavy
 
     about, of = source.word if len(named) > 1 else "", safe_line(mask_url(source.word))
@@ -417,6 +417,6 @@ def report(
 
 
 async def warn(stash: "Stash", facts: "Facts") -> None:
-    """Say what is wrong with a document or its text."""
+    """Print the warnings about a document or its text."""
     for line in (*_show.conditions(facts), *_show.unread(await stash.scans.unread(facts))):
         say(f"{short_ref(facts.artifact_ref)}: {line}")

@@ -1,4 +1,4 @@
-"""What a terminal is, and what it is shown: safe text, cells, styles, tables."""
+"""The terminal: its abilities, safe text, cell widths, styles, tables."""
 
 import os
 import re
@@ -56,7 +56,7 @@ _STYLES = {
 
 @cache
 def screen_of(stream_name: str = "stdout") -> Screen:
-    """Return what is known of stdout or stderr. NO_COLOR (no-color.org) takes colour and links."""
+    """Return the abilities of stdout or stderr. NO_COLOR (no-color.org) turns colour off."""
     stream: TextIO | None = getattr(sys, stream_name)
     is_terminal = stream is not None and stream.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
@@ -65,7 +65,7 @@ def screen_of(stream_name: str = "stdout") -> Screen:
 
 
 def safe(text: str) -> str:
-    """Return a text as a terminal may be sent it: what would steer the terminal is spelled out."""
+    """Return a text that is safe to print: control characters are spelled out."""
     return _UNSAFE.sub(_spelled, _MARKS.sub("", text))
 
 
@@ -97,7 +97,7 @@ def _cells_of_each(text: str) -> list[int]:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Return a text whose long lines end between words, where they have any."""
+    """Wrap long lines of a text between words where possible."""
     return "\n".join(
         line if len(line) * 2 <= width or cells(line) <= width else "\n".join(_rows(line, width))
         for line in text.split("\n")

@@ -1,4 +1,4 @@
-"""How a person is told things: next steps as command lines, short references, ages."""
+"""Wording for a person: next steps as command lines, short references, ages."""
 
 import re
 import shlex
@@ -58,7 +58,7 @@ def as_command(call: Call) -> str:
 
 
 def command_line(call: Call, *, places: bool = True) -> str:
-    """Return the command that does what a call says, in the store that this command has."""
+    """Return a call as a command line, with the flags of the store in use."""
     arguments = {name: value for name, value in call.arguments.items() if value is not None}
     action = call.action
     if action == "picture":
@@ -92,7 +92,7 @@ def command_line(call: Call, *, places: bool = True) -> str:
 
 
 def _places(call: Call) -> list[str]:
-    """Return the flags by which the running command was told its settings file and its store."""
+    """Return the running command's own flags for its settings file and store."""
     context = click.get_current_context(silent=True)
     names = {*_PLACES, "setting__store__run"} if call.action == "list" else {*_PLACES}
     if call.arguments.get("all_runs"):

@@ -1,4 +1,4 @@
-"""What all servers offer, as one: names, lists, and changes of them.
+"""The combined catalogue of all wrapped servers: names, lists, and change notices.
 
 Before 2026-07-28 a server tells of changes unasked, and of a resource after
 ``resources/subscribe``. Since then all of it comes on the stream of a ``subscriptions/listen``
@@ -52,7 +52,7 @@ _KEYS = {"resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
 class Shortened(Enum):
-    """What is made short of a tool's long results.
+    """Which parts of a tool's long results may be replaced by previews.
 
     The page of an MCP App reads ``structuredContent``, which a host that shows pages keeps from
     its model, and calls tools that no model sees (SEP-1865).
@@ -70,7 +70,7 @@ def _feeds_page(tool: Mapping[str, Any]) -> bool:
 
 
 class Catalog:
-    """The servers and what they list. ``own`` is fetchstash itself, run like one of them."""
+    """The wrapped servers and their lists. ``own`` is fetchstash itself, run like one of them."""
 
     def __init__(
         self, servers: Sequence[Upstream], own: Upstream, *, with_fetch: bool, lean: bool
@@ -108,7 +108,7 @@ class Catalog:
         return [upstream for upstream in self.all if upstream in here]
 
     async def listed(self, method: str, params: Params) -> dict[str, Any]:
-        """Return one list of what all servers have; a name that two have gets their prefixes."""
+        """Return one list of all servers together; names that two servers share get prefixes."""
         field = LISTS[method]
         entries: list[tuple[Upstream, dict[str, Any]]] = []
         for upstream, items in await self.all_of(method, field, params):
@@ -164,7 +164,7 @@ class Catalog:
         return self._whole.get(exposed)
 
     def shortened(self, upstream: Upstream, tool: str) -> Shortened:
-        """Return what is made short of the long results of a tool that was listed."""
+        """Return which parts of a listed tool's long results may be replaced by previews."""
         return self._shortened.get((upstream.name, tool), Shortened.ALL)
 
     def _decide(self, upstream: Upstream, tool: Mapping[str, Any]) -> Shortened:
@@ -177,7 +177,7 @@ class Catalog:
     async def all_of(
         self, method: str, field: str, params: Params
     ) -> list[tuple[Upstream, list[dict[str, Any]]]]:
-        """Return what each server that can has in a list; fetchstash itself has no prompts."""
+        """Return each server's items of a list; fetchstash itself offers no prompts."""
         meta = {"_meta": params["_meta"]} if "_meta" in params else {}
         capability = _CAPABILITIES.get(field, field)
         found: list[tuple[Upstream, list[dict[str, Any]]]] = []
@@ -208,7 +208,7 @@ class Catalog:
         return items
 
     async def route(self, method: str, exposed: str, kind: str) -> tuple[Upstream, str]:
-        """Return whose tool or prompt it is, and its name there. Raises BadArgument."""
+        """Return the server of a tool or prompt, and its name there. Raises BadArgument."""
         if exposed not in self._routes.get(LISTS[method], {}):
             self._routes.pop(LISTS[method], None)
         routes = await self._routes_of(method)
@@ -224,7 +224,7 @@ class Catalog:
         return self._routes[LISTS[method]]
 
     async def owner(self, uri: str) -> Upstream:
-        """Return whose resource it is: by its own list, by a template, else the first's."""
+        """Return the server of a resource: by its list, by a template, else the first server."""
         if uri.startswith(("fetchstash://", "ui://fetchstash/")):
             return self.own
         resources = await self._routes_of("resources/list")
@@ -252,7 +252,7 @@ class Catalog:
         return {"name": "fetchstash", "title": "fetchstash gateway", "version": __version__}
 
     def instructions(self, here: Sequence[Upstream]) -> dict[str, str]:
-        """Return what the servers say of themselves, and how to read what was made short."""
+        """Return the servers' own instructions, and how to read shortened results."""
         theirs = [
             text if len(self._servers) == 1 else f"{up.name}: {text}"
             for up in self._servers
@@ -339,7 +339,7 @@ class _Stream:
 
 @dataclass
 class Subscriptions:
-    """What the host listens to, and what we hold open at the servers for it."""
+    """The host's subscriptions, and the ones that we hold open at the servers for them."""
 
     host: Peer
     tasks: TaskGroup

@@ -255,7 +255,7 @@ class _LongMessage:
                 position = self._walk_structure(data, position)
 
     def _walk_structure(self, data: bytes, position: int) -> int:
-        """Copy what stands between two strings; return where the next string begins."""
+        """Copy the bytes between two strings; return where the next string begins."""
         end = data.find(b'"', position)
         piece = data[position:] if end < 0 else data[position:end]
         here = piece.lstrip()
@@ -321,7 +321,7 @@ class _LongMessage:
         return position + end
 
     def _end_of_json(self, piece: bytes) -> int:
-        """Return where the bracket stands that closes structuredContent, one past it."""
+        """Return the offset behind the bracket that closes structuredContent."""
         start = cast("re.Match[bytes]", _STRING.match(piece)).end() + 1 if self._in_string else 0
         for token in _TOKEN.finditer(piece, start):
             if token.group()[:1] != b'"':

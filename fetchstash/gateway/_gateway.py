@@ -64,7 +64,7 @@ Handler = Callable[[str, Params], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the host asked of a server: a tool, a prompt or the URI of a resource."""
+    """The target of a host's request: a tool, a prompt or the URI of a resource."""
 
     upstream: Upstream
     name: str
@@ -81,7 +81,7 @@ class _Asked:
 
 
 class Gateway:
-    """Answers a host with what the servers behind it answer, long results made short.
+    """Relays a host's requests to the servers behind it, and shortens long results.
 
     ``own`` is fetchstash itself, run like one of the servers; its results are never replaced.
     ``on_listed`` is called when the host has a list, to open what later calls need.
@@ -190,7 +190,7 @@ class Gateway:
                 self._tasks.start_soon(upstream.notify, method, params)
 
     def _note_modern_host(self, params: Params) -> None:
-        """Note what the host is, if this is its first request, and of the 2026 era."""
+        """Record a host of the 2026 era at its first request, which names it."""
         meta = meta_of(params)
         version = meta.get(PROTOCOL_VERSION_KEY)
         if self._host_info is not None or not isinstance(version, str):
@@ -203,7 +203,7 @@ class Gateway:
         self._connect(HostInfo(True, version, info, as_object(meta.get(CLIENT_CAPABILITIES_KEY))))
 
     def _connect(self, host: HostInfo) -> None:
-        """Note what the host is, and start the servers.
+        """Record the host's name, and start the servers.
 
         A host that found us too slow for ``server/discover`` goes on with ``initialize``.
         """
@@ -272,7 +272,7 @@ class Gateway:
             return self._failed(error)
 
     def _failed(self, error: FetchstashError, *texts: str) -> dict[str, Any]:
-        """Return the result of a call that failed: a line, and texts beside it."""
+        """Return the result of a failed call: an error line, then the server's own texts."""
         meta = {"fetchstash/error": {"code": error.code}}
         content = [{"type": "text", "text": text} for text in (_line(error), *texts)]
         return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
@@ -288,7 +288,7 @@ class Gateway:
         return {"content": content, **self._complete_type()}
 
     async def _result(self, method: str, asked: _Asked, params: Params) -> dict[str, Any]:
-        """Ask a server for what a model reads. Log what fails; make a long error a result."""
+        """Forward a request whose result a model reads. Log failures; shorten long errors, too."""
         try:
             return await self._ask(asked.upstream, method, params)
         except BaseException as error:
@@ -451,7 +451,7 @@ class Gateway:
 
 
 def _line(error: FetchstashError) -> str:
-    """Return an error in one line, as a model is told."""
+    """Return an error as the one line for a model."""
     from fetchstash.render import error_line  # noqa: PLC0415 - heavy
 
     return error_line(error)

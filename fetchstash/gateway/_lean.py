@@ -73,13 +73,13 @@ def _type_of(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def described(tool: Mapping[str, Any], name: str) -> str:
-    """Return what ``tool_schema`` says of a tool that is listed under ``name``."""
+    """Return the full description of a tool that is listed under ``name``."""
     kept = {key: tool[key] for key in ("description", "inputSchema") if key in tool}
     return json.dumps({"name": name, **kept}, ensure_ascii=False)
 
 
 def faults(schema: Mapping[str, Any], value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield what is wrong with arguments by their names, types and allowed values.
+    """Yield the faults of arguments: unknown names, wrong types, values that are not allowed.
 
     Patterns and references are the server's own to check: here they could stop all other calls.
     """

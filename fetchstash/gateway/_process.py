@@ -68,7 +68,7 @@ async def connected(
 
 
 async def _reader(pipe: IO[bytes] | None) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
-    """Return what reads a pipe of a process, which was perhaps started before the event loop."""
+    """Return a reader of a process's pipe; the process may have started before the event loop."""
     if sys.platform == "linux" and pipe:
         with suppress(OSError):  # what all pipes of a person may hold has a bound
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -109,7 +109,7 @@ def _signal_group(process: Process, number: int) -> None:
 async def _messages(
     server: WrappedServer, output: asyncio.StreamReader, reader: MessageReader
 ) -> AsyncGenerator[Message]:
-    """Yield what the server writes. What is no message is logged in one line."""
+    """Yield the server's messages. Other output is logged, one line each."""
     while data := await output.read(READ_BYTES):
         for message in reader.feed(data):
             if (item := readable(server, message)) is not None:
@@ -117,7 +117,7 @@ async def _messages(
 
 
 def readable(server: WrappedServer, message: Message | UnreadableMessage) -> Message | None:
-    """Return what a server sent, None for what is no message.
+    """Return a message of the server, None if it cannot be parsed as one.
 
     A call whose answer cannot be read gets an error in its place.
     """

@@ -1,4 +1,4 @@
-"""The words of MCP that the gateway reads; a test compares them with the SDK's.
+"""The method names of MCP that the gateway reads; a test compares them with the SDK's.
 
 ``mcp_types`` takes longer to import than a quick server takes to start.
 """

@@ -1,4 +1,4 @@
-"""Replace what is too long in a server's result by a preview and a reference.
+"""Replace long parts of a server's result by a preview and a reference.
 
 A result at or under the server's threshold is passed on as it is. Of a longer one the texts become
 one artifact, and each embedded resource, sound, large picture and the structured content one of its
@@ -57,7 +57,7 @@ Get = Callable[[], Awaitable[Stash]]
 
 @dataclass(frozen=True)
 class Call:
-    """What a host asked of a server, and how the result may reach its model.
+    """A host's request to a server, and how its result may reach the model.
 
     ``name`` is of a tool or prompt, or a URI. ``keeps_structured``: the page of an MCP App reads
     the structured content, and no model does. ``logged`` is the same call for the log.
@@ -79,7 +79,7 @@ class Call:
 
 
 def _shown(name: str, value: object) -> str:
-    """Return an argument in short, masked where its name says that it is a secret."""
+    """Return an argument shortened, and masked if its name says that it is a secret."""
     if is_secret_name(name):
         return "***"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -192,7 +192,7 @@ async def _bounded(
 
 
 def _annotations(content: Sequence[Block], gone: set[int]) -> Block:
-    """Return the annotations of the replaced blocks, if all have the same: whom they are for."""
+    """Return the annotations of the replaced blocks if all have the same, else none."""
     found = [block.get("annotations") for block in content if id(block) in gone]
     same = bool(found) and bool(found[0]) and all(item == found[0] for item in found)
     return {"annotations": found[0]} if same else {}
@@ -205,7 +205,7 @@ def _length(value: Any) -> int:
 
 
 def _parts(call: Call, content: Sequence[Block]) -> list[_Part]:
-    """Return what in these blocks reaches a model as characters, or as too large a picture."""
+    """Return the parts of these blocks that count: texts, and pictures that are too large."""
     name, limits = Path(call.name).name or "resource", call.host.preview
     texts: list[_Part] = []
     links = _Part(f"{name}.links.jsonl")
@@ -236,7 +236,7 @@ def _parts(call: Call, content: Sequence[Block]) -> list[_Part]:
 
 
 def _joined(texts: Sequence[_Part], threshold: int) -> list[_Part]:
-    """Return texts as one part, apart from short ones beside one that is too long by itself."""
+    """Join texts to one part; short ones beside one that is too long by itself stay apart."""
     long = [part for part in texts if part.chars > threshold]
     short = [part for part in texts if part.chars <= threshold]
     if len(long) == 1 and sum(part.chars for part in short) <= threshold:
@@ -258,7 +258,7 @@ def _with_suffix(name: str, media_type: str) -> str:
 
 
 def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
-    """Return whether a picture in base64 is over the bounds of what a model is shown.
+    """Return whether a base64 picture exceeds the bounds of pictures for a model.
 
     ``most`` is how many characters may be held.
     """
@@ -404,7 +404,7 @@ def _may_have_one_text(part: _Part) -> bool:
 
 
 def _open_one_text(part: _Part) -> None:
-    """Take the text out of ``{"NAME": TEXT}``, where the part is that and no more."""
+    """Return the text of ``{"NAME": TEXT}`` if the part has no other key."""
     value = part.values[0]
     try:
         texts = list(as_object(json.loads(_whole(value))).values())
@@ -428,7 +428,7 @@ def _write(part: _Part, file: Path) -> None:
 
 
 def _decoded(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes that a base64 text stands for, which may have line breaks (RFC 2045, 6.8).
+    """Yield the decoded bytes of a base64 text, which may have line breaks (RFC 2045, 6.8).
 
     What is no base64 stays as it is, to be looked at.
     """

@@ -36,7 +36,7 @@ HELD_CHARS = 2**24
 
 
 class StandIns:
-    """Names that stand in a message in place of its spooled values.
+    """Placeholders in a message for its spooled values.
 
     A server cannot guess one, so no value of its own is taken for one that was spooled.
     """
@@ -145,7 +145,7 @@ class RpcError(Exception):
 
 
 class ConnectionEnded(Exception):
-    """The peer is gone."""
+    """The connection to the peer has ended."""
 
 
 _TOO_MANY = RpcError(INTERNAL_ERROR, "Too many requests are unanswered. Wait for some of them.")

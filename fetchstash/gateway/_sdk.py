@@ -84,7 +84,7 @@ class _Transport(httpx2.AsyncBaseTransport):
         self._reader = reader
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request. What was taken out is found again by its stand-in."""
+        """Send one request. Its placeholders are replaced by the spooled values."""
         request.headers["accept-encoding"] = "identity"
         number = _request_id(request.method, await request.aread())
         if number is None and request.method == "POST":

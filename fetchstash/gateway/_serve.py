@@ -70,7 +70,7 @@ def host_connection() -> Connection:
 
 
 def _line(message: Message) -> bytes:
-    """Return a message for the host. Of a result that nobody made short only an error is left."""
+    """Return a message for the host. A result that was never shortened becomes an error."""
     with suppress(TypeError):  # a value stands in a file
         return as_line(message)
     try:
@@ -146,7 +146,7 @@ class _Connections:
             return self._stash
 
     async def aclose(self) -> None:
-        """Close the Stash, and end what was started and never connected to."""
+        """Close the Stash, and end processes that were started and never connected to."""
         for process in self._started.values():
             await _process.end(process)
         await self._stack.aclose()
@@ -182,7 +182,7 @@ async def serve_gateway(
     *,
     with_fetch: bool,
 ) -> None:
-    """Serve over stdin and stdout what ``servers`` offer, until the host closes them or ends us.
+    """Serve the tools of ``servers`` over stdin and stdout, until the host closes them or ends us.
 
     ``started`` has the processes that run already, by the names of their servers. ``with_fetch``
     adds fetch_content. A server that cannot be started is told of on stderr, and tried again.

@@ -19,7 +19,7 @@ _RUNNERS = ("npx", "uvx", "uv", "bunx", "pipx", "run", "node", "python", "python
 
 
 def start_early(words: Sequence[str]) -> dict[str, Process]:
-    """Start the servers that the words behind ``wrap`` name; return their processes by name.
+    """Start the servers that the arguments of ``wrap`` name; return their processes by name.
 
     What is wrong with a server, or with the words, is said by who reads them in full.
     """
@@ -75,7 +75,7 @@ def _commands_of_file(file: str, names: Mapping[str, None]) -> Iterator[_Command
 
 
 def name_of(program: Sequence[str]) -> str:
-    """Return what to call a server: its package or script, behind what runs it."""
+    """Return a server's default name: its package or script, without the runner before it."""
     for word in map(os.path.basename, map(os.path.normpath, program)):
         name = word.partition("@")[0] or word
         if name not in _RUNNERS and not name.startswith("-"):

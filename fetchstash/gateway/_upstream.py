@@ -100,7 +100,7 @@ class HostInfo:
 
 @dataclass
 class Upstream:
-    """A server, started when the host has said who it is, and again when it ends.
+    """A wrapped server: started once the host has introduced itself, restarted when it ends.
 
     ``for_host``, which the gateway sets, takes what the server sends to the host.
     """
@@ -139,7 +139,7 @@ class Upstream:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the server said it can do."""
+        """The capabilities that the server declared."""
         return as_object(self.about.get("capabilities"))
 
     async def run(self, host: HostInfo) -> None:
@@ -345,7 +345,7 @@ class Upstream:
                 return
 
     def _in_its_era(self, params: Params | None) -> Params | None:
-        """Return parameters with what each request of the server's era has in ``_meta``."""
+        """Return parameters with the ``_meta`` fields that the server's era requires."""
         own, theirs = as_object(params), meta_of(params)
         meta = {name: value for name, value in theirs.items() if name not in ENVELOPE}
         if self.modern:
@@ -360,7 +360,7 @@ class Upstream:
 
 
 def _cause(error: BaseException) -> str:
-    """Return what happened, out of the groups that it is wrapped in."""
+    """Return the innermost exception of nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return str(error) or type(error).__name__

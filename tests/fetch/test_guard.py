@@ -70,16 +70,17 @@ class Resolver:
 class Network(httpcore2.AsyncNetworkBackend):
     """Connects to wherever it says, and remembers who was dialled."""
 
-    def __init__(self, peer: str | None = None) -> None:
+    def __init__(self, peer: str | None = None, *, names_peer: bool = True) -> None:
         self.dialled: list[str] = []
         self.peer = peer
+        self.names_peer = names_peer
         self.stream = Stream()
 
     async def connect_tcp(
         self, host: str, port: int, *_: Any, **__: Any
     ) -> httpcore2.AsyncNetworkStream:
         self.dialled.append(f"{host} {port}")
-        self.stream.peer = (self.peer or host, port)
+        self.stream.peer = (self.peer or host, port) if self.names_peer else None
         return self.stream
 
 
@@ -144,8 +145,14 @@ async def test_a_grant_is_for_one_host_and_port(host: str, port: int) -> None:
     assert network.dialled == []
 
 
-async def test_a_peer_with_another_address_than_dialled_is_disconnected() -> None:
-    network = Network(peer="10.0.0.1")
+@pytest.mark.parametrize(
+    "network",
+    [Network(peer="10.0.0.1"), Network(names_peer=False)],
+    ids=["another address", "no address"],
+)
+async def test_a_peer_without_the_address_that_was_dialled_is_disconnected(
+    network: Network,
+) -> None:
     with pytest.raises(FetchFailed, match="went elsewhere"):
         await connect("example.org", "93.184.216.34", network)
     assert network.stream.closed

@@ -232,7 +232,11 @@ def test_scripts_of_a_public_page_cannot_use_what_is_allowed_inside(
     policy = Policy.of(limits)
     policy.grant("granted.example", 80)
     rules = policy.for_page(parse(page, 100), [plain(address) for address in addresses])
-    inside = {"http://10.9.9.9/": "10.9.9.9", "http://granted.example/": "192.168.0.9"}
+    inside = {
+        "http://10.9.9.9/": "10.9.9.9",
+        "http://10.1.7.7/": "10.1.7.7",
+        "http://granted.example/": "192.168.0.9",
+    }
     for url, address in inside.items():
         with nullcontext() if reaches else pytest.raises(Refused):
             rules.vet(parse(url, 100), [plain(address)], Machine())

@@ -33,6 +33,11 @@ def ask(source: Path, handler: str, path: str) -> str:
     return text_part(handler, source, path, unit="chars").text
 
 
+def test_a_sum_keeps_all_digits_of_prices(save: Save) -> None:
+    source = save(b"price\n12345678901.25\n0.5\n")
+    assert ask(source, "csv", "sum(price)") == "sum(price)\n12345678901.75\n"
+
+
 def test_a_group_whose_sum_is_zero_stands_between_gains_and_losses(save: Save) -> None:
     source = save(b"team,goals\na,-2\nb,1\nb,-1\nc,3\n")
     assert ask(source, "csv", "sum(goals) by team") == "team,sum(goals)\nc,3\nb,0\na,-2\n"
@@ -59,6 +64,7 @@ def test_a_group_whose_sum_is_zero_stands_between_gains_and_losses(save: Save) -
         ("id where not (price > 6 or region is empty)", "id\n3\n"),
         ("id where region not in ('EU', 'US')", "id\n4\n"),
         ("id where paid >= price", "id\n2\n4\n"),
+        ("id where region < day", "id\n"),
         ("id where price != 5 and day >= 2024-01-15", "id\n2\n"),
         ("id where Region contains 'e'", "id\n1\n3\n"),
         ("id, day top 2 by price", "id,day\n2,2024-02-01\n1,2024-01-02\n"),

@@ -96,7 +96,7 @@ HEAD_ROWS, TAIL_ROWS = 8, 2
 
 
 def run() -> int:
-    """Print what a model sees of each call, and its tokens; return the exit code.
+    """Print each call as a model sees it, with its tokens; return the exit code.
 
     At the end, also after Ctrl-C (KeyboardInterrupt), stops the server and the site and removes
     what they kept. Raises Internal if the command ``fetchstash`` is not installed.
@@ -105,7 +105,7 @@ def run() -> int:
 
 
 def print_rows(rows: Iterable[str], style: str = "") -> None:
-    """Print rows in a style of the screen, with "?" for what the terminal's encoding lacks."""
+    """Print rows in a style; characters that the terminal's encoding lacks become "?"."""
     screen, encoding = screen_of(), sys.stdout.encoding or "utf-8"
     for row in rows:
         shown = screen.style(row, style) if style else row

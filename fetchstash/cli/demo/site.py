@@ -65,7 +65,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A passage in the middle of a document: a pattern that matches it alone, and its words."""
+    """A passage in the middle of a document, and a pattern that matches it alone."""
 
     path: str
     pattern: str

@@ -15,11 +15,11 @@ from fetchstash.errors import BadArgument, Busy, StoreError
 
 
 class Malformed(Exception):
-    """A text is not what the file should hold. The message is a clause that says why."""
+    """The file's text is not of its format. The message is a clause that says why."""
 
 
 def change_file(path: Path, edit: Callable[[str], str], *, by_hand: str) -> str | None:
-    """Replace the text of a file by what ``edit`` makes of it; a missing file is an empty text.
+    """Replace the text of a file by the result of ``edit``; a missing file counts as empty.
 
     Returns None if nothing changed, else where the old text is kept, in brackets ("" for a new
     file). A symbolic link stays one, and the file that it leads to is changed. Mode and owner stay.
@@ -63,7 +63,7 @@ def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> str | None:
 
 
 def backups_of(path: Path) -> list[Path]:
-    """Return what ``change_file`` kept of a file, newest first."""
+    """Return the backups that ``change_file`` made of a file, newest first."""
     file = path.resolve()
     found = file.parent.glob(f"{escape(file.name)}.*.bak*")
     return sorted(found, key=lambda backup: backup.stat().st_mtime_ns, reverse=True)
@@ -98,7 +98,7 @@ _MAX_DEPTH = 200
 
 @dataclass(slots=True)
 class _Node:
-    """A value, and where it stands: ``text[start:end]``."""
+    """A JSON value and its position: ``text[start:end]``."""
 
     value: Any
     start: int
@@ -112,7 +112,7 @@ class _Node:
 
 @dataclass(slots=True)
 class _Member:
-    """A key and its value; ``comma`` is where the comma after them stands, None without one."""
+    """A key and its value; ``comma`` is the offset of the comma after them, None without one."""
 
     key: str
     start: int
@@ -122,7 +122,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Where a value stands in a text, and how deep; what a level is indented by, and line ends."""
+    """The position and depth of a value in a text; its style of indentation and line ends."""
 
     start: int
     end: int
@@ -132,7 +132,7 @@ class Part:
 
 
 def part_at(text: str, path: list[str]) -> Part:
-    """Return where the value at a path of keys stands, the text's end if there is none.
+    """Return the position of the value at a path of keys, the text's end if there is none.
 
     A part can be changed alone, without reading the rest again. Raises Malformed.
     """
@@ -149,7 +149,7 @@ def value_at(text: str, path: list[str]) -> Any:
 
 
 def _find(text: str, path: list[str]) -> tuple["_Node | None", "_Node | None"]:
-    """Return the whole of a text, and what stands at a path of keys in it."""
+    """Parse a text; return its root, and the value at a path of keys."""
     node = root = None if _is_empty(text) else _parse(text)
     for key in path:
         member = node.member(key) if node else None
@@ -219,7 +219,7 @@ def _is_empty(text: str) -> bool:
 def _inserted(
     text: str, node: _Node, key: str, value: object, indent: str, unit: str, newline: str
 ) -> str:
-    """Put a member at the end of an object, after what is there and the comments on it."""
+    """Insert a member at the end of an object, after the last member and its comments."""
     close = node.end - 1
     inner = len(text[:close].rstrip())
     has_lines = "\n" in text[node.start : close] or not node.members
@@ -243,7 +243,7 @@ def _written(value: object, indent: str, unit: str, newline: str) -> str:
 
 
 def _style(text: str, root: _Node) -> tuple[str, str]:
-    """Return what a level is indented by, as the first member is, and how lines end."""
+    """Return the file's indentation, taken from the first member, and its line ends."""
     newline = "\r\n" if "\r\n" in text else "\n"
     for member in root.members[:1]:
         before = text[text.rfind("\n", 0, member.start) + 1 : member.start]

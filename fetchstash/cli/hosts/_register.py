@@ -53,7 +53,7 @@ def start_command(*, browser: bool = False) -> list[str]:
 
 
 def add_browser(start: list[str]) -> Iterator[str]:
-    """Install what drives a browser, unless uvx will; yield a line for each step.
+    """Install the browser's driver, unless uvx will; yield a line for each step.
 
     Raises StoreError where it cannot be installed.
     """
@@ -100,7 +100,7 @@ _MISSING = ("no mcp server named", "not found in user settings")
 
 
 def shown(host: Host, start: list[str]) -> str:
-    """Return what adds the server: the host's command line, or the JSON of its file."""
+    """Return how to add the server by hand: the host's command line, or the JSON of its file."""
     if not host.program:
         return json.dumps({host.section: {NAME: host.entry(start)}}, indent=2, ensure_ascii=False)
     words = host.add(NAME, start)
@@ -165,7 +165,7 @@ def unregister(host: Host, env: Environment) -> str:
 
 
 def _run(host: Host, command: list[str], known: tuple[str, ...], meaning: str) -> str:
-    """Run the command of the host; one of ``known`` in its words means: nothing to do."""
+    """Run the host's command; output that contains one of ``known`` counts as success."""
     program = shutil.which(host.program)
     if program is None:
         raise BadArgument(

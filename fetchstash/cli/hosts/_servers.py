@@ -251,7 +251,7 @@ class TomlServers:
 
 
 def _parsed(text: str) -> Any:
-    """Return a document of tomlkit, whose types tell little: each item may be of any kind."""
+    """Parse TOML with tomlkit; the result is typed Any, because each item may be of any kind."""
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
@@ -259,7 +259,7 @@ def _parsed(text: str) -> Any:
 
 
 def _set(table: Any, key: str, value: Any) -> None:
-    """Set a key of a table; what stays of a value before keeps its comments."""
+    """Set a key of a table; the unchanged parts of the earlier value keep their comments."""
     before = table.get(key)
     if isinstance(value, Table) and not isinstance(table, Table):
         value = value.unwrap()  # a table of its own would take the keys that follow it
@@ -315,7 +315,7 @@ def args_of(entry: Entry) -> list[str] | None:
 
 
 def own_words(entry: Entry) -> list[str] | None:
-    """Return the words behind the program where an entry starts fetchstash, else None."""
+    """Return the arguments of an entry that starts fetchstash, None for any other."""
     program, args = Path(str(entry.get("command", ""))), args_of(entry) or []
     match program.stem:
         case "fetchstash":

@@ -63,12 +63,12 @@ BACKUPS = 20
 
 
 class _UnsafeForm(BadArgument):
-    """A file, read again after a change, does not say what was meant."""
+    """After a change, the re-read file does not hold the intended values."""
 
 
 @dataclass
 class _Outcome:
-    """The text of a host's file after an edit, and what became of its servers."""
+    """The text of a host's file after an edit, and the result for each server."""
 
     text: str
     known: dict[str, None] = field(default_factory=dict[str, None])
@@ -193,7 +193,7 @@ def wrap(
 
 
 def unwrap(host: Host, names: tuple[str, ...], env: Environment) -> str:
-    """Bring servers back as they were: those named, or all. Return lines for the person.
+    """Restore wrapped servers: those named, or all. Return lines for the person.
 
     A file that nobody changed since gets its old bytes back.
     """
@@ -204,7 +204,7 @@ def unwrap(host: Host, names: tuple[str, ...], env: Environment) -> str:
 def _change(
     host: Host, names: tuple[str, ...], env: Environment, work: Callable[[str], _Outcome], done: str
 ) -> tuple[_Outcome, list[str]]:
-    """Change a host's file; return what became of its servers, and lines for the person."""
+    """Change a host's file; return the result for each server, and lines for the person."""
     file = host.file(env)
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
@@ -233,7 +233,7 @@ def _change(
 
 
 def _wrap_alone(servers: Servers, name: str, program: list[str]) -> None:
-    """Put a gateway in place of one server; what else its entry says to the host stays."""
+    """Replace one server by a gateway; the entry's other keys stay."""
     entry = servers.entries[name]
     read = (*_PLAIN_KEYS, *_TOKEN_KEYS, *_LOGIN_KEYS)
     tokens = [*as_table(entry.get("env_http_headers")).values(), entry.get("bearer_token_env_var")]
@@ -249,7 +249,7 @@ def _wrap_alone(servers: Servers, name: str, program: list[str]) -> None:
 def _put_gateway(
     servers: Servers, host: Host, program: list[str], sources: Mapping[str, Any]
 ) -> None:
-    """Write the entry of the one gateway; ``sources`` has what it replaces."""
+    """Write the entry of the one gateway; ``sources`` holds the entries that it replaces."""
     entries = [servers.values(source) for source in sources.values()]
     flags = ["--with-fetch"] if NAME in sources else []
     put: dict[str, Any] = {**host.extra, **_entry_of(program, flags, sources), **host.patience}
@@ -268,11 +268,11 @@ def _put_gateway(
 
 
 def _entry_of(program: list[str], flags: list[str], sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a gateway. No secret and no URL stands on its command line."""
+    """Return a gateway's entry. Its command line holds no secret and no URL."""
     variables: dict[str, str] = {}
 
     def moved(value: Any) -> Any:
-        """Give each text that the host may fill in (``${TOKEN}``) a variable of its own."""
+        """Move each text that the host may fill in (``${TOKEN}``) to a variable of its own."""
         if not (isinstance(value, str) and "$" in value):
             return value
         name = f"{SERVERS_VARIABLE}_{len(variables) + 1}"
@@ -302,7 +302,7 @@ def _kept_by(entry: Entry) -> dict[str, Any]:
 
 
 def _unwrapped_text(host: Host, names: tuple[str, ...], env: Environment, text: str) -> _Outcome:
-    """Return what the file is without gateways: as before to the byte, where that is known."""
+    """Return the file without gateways, byte for byte as before if that is known."""
     outcome, program = _Outcome(text), list[str]()
     for path in _sections(host, text):
         servers = servers_of(host, outcome.text, path)
@@ -334,7 +334,7 @@ def _unwrapped_text(host: Host, names: tuple[str, ...], env: Environment, text: 
 def _bring_back(
     servers: Servers, host: Host, program: list[str], gateway: str, chosen: list[str]
 ) -> None:
-    """Bring servers back that a gateway replaced."""
+    """Restore the servers that a gateway replaced."""
     entry = servers.entries[gateway]
     sources = _kept_by(entry)
     if gateway in sources:  # in its place
@@ -357,7 +357,7 @@ def _bring_back(
 
 
 def _rule_of(host: Host, env: Environment, text: str) -> Callable[[str], str]:
-    """Return what says where other settings of a host name a server, or its tools."""
+    """Return a function that names the host's settings which refer to a server, "" for none."""
     if host.name == "gemini":
         listed = as_table(value_at(text, ["mcp"]))
         allowed, excluded = (listed.get(key) or () for key in ("allowed", "excluded"))
@@ -419,7 +419,7 @@ def _add(servers: Servers, name: str, entry: Entry) -> None:
 
 
 def _remove(servers: Servers, name: str) -> None:
-    """Take a server out of its file; all others stay."""
+    """Remove a server from its file; all others stay."""
     expected = {key: entry for key, entry in servers.entries.items() if key != name}
     servers.remove(name)
     _check(name, servers.entries == expected)
@@ -442,7 +442,7 @@ def _sections(host: Host, text: str) -> list[list[str]]:
 
 
 def _more_than_a_command(entry: Entry) -> str:
-    """Return what an entry says to the host that one gateway for all cannot, "" for nothing."""
+    """Return the keys of an entry that a shared gateway cannot carry, "" if there are none."""
     known = (*_PLAIN_KEYS, *_TIMES)
     empty: tuple[Any, ...] = (None, "", [], {})
     more = [
@@ -454,7 +454,7 @@ def _more_than_a_command(entry: Entry) -> str:
 
 
 def _may_log_in(entry: Entry) -> bool:
-    """Return whether an entry says nothing of how the host gets into a server over HTTPS."""
+    """Return whether the host may log in to an HTTPS server by itself, as no header is set."""
     url = next((str(entry[key]) for key in URL_KEYS if key in entry), "")
     is_open = "?" not in url and not any(entry.get(key) for key in HEADER_KEYS)
     return url.startswith("https:") and is_open
