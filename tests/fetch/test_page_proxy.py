@@ -16,7 +16,7 @@ from fetchstash.fetch._guard import Guard
 from fetchstash.fetch._policy import Policy
 from fetchstash.text.urls import parse
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 INSIDE = (

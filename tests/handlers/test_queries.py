@@ -20,6 +20,8 @@ from fetchstash.handlers._data._rows import Records, Table, number
 from tests.handlers.conftest import Save
 from tests.handlers.parts import text_part
 
+pytestmark = pytest.mark.whole
+
 SALES = """id,region,price,"Unit price",day,paid
 1,EU,10.10,"1,5",2024-01-02,5
 2,US,20.20,"2,25",2024-02-01,30
