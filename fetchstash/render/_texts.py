@@ -338,6 +338,7 @@ _PARTS_OF_NO_PAGE = {
     "login": ("links",),
     "consent_wall": ("page",),
     "human_check": ("page",),
+    "blocked": ("page",),
     "paywall": ("links",),
     "soft_404": ("links",),
     "no_text": ("page",),

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from fetchstash.text import walls
 from fetchstash.text.ranges import Heading
 
 Shape = Literal["line", "lines", "count", "flag", "headings"]
@@ -138,13 +139,7 @@ LEFT_OUT = frozenset(
 PAGE_VERDICTS = {
     "empty_shell": "The page is an empty shell that scripts fill in a browser. Look for the same "
     "content at another address, in a feed or in an API.",
-    "login": "The page is a login form. What is behind it cannot be fetched: look for a public "
-    "source.",
-    "consent_wall": "The page asks for consent and shows no content. Look for another source.",
-    "human_check": "The site checks that its visitor is human and shows no content. Look for "
-    "another source: asking again will not help.",
-    "paywall": "The page shows only the beginning of a text for subscribers. Look for another "
-    "source.",
+    **walls.PAGES,
     "soft_404": "The page says that it was not found, though its status is not 404. Check the "
     "address.",
     "leads_on": "The page leads to another address. Fetch that.",

@@ -60,6 +60,21 @@ NO_CONTENT = {
         "consent_wall",
     ),
     "a check": ("<h1>Just a moment...</h1><p>Verify you are human. Ray ID: 8f</p>", "human_check"),
+    "a firewall": (
+        (
+            "<title>Request Rejected</title>The requested URL was rejected. Please consult with your "
+            "administrator."
+        ),
+        "blocked",
+    ),
+    "a check by a script": (
+        "<body><script>window._cf_chl_opt={}</script><div id=root></div>",
+        "human_check",
+    ),
+    "a check in a frame": (
+        "<script src=https://geo.captcha-delivery.com/c.js></script><p>Wait.</p>",
+        "human_check",
+    ),
     "a paywall": (
         (
             f"<h1>The gate</h1><p>{PROSE}</p><p>Subscribe to continue reading.</p>"

@@ -53,6 +53,7 @@ SHARED = {
     "store/_threads.py:_lock": "held while an idle process is taken or given back",
     "store/_limits.py:_projects": "projects of this machine; a tenant has one run and no folder",
     "system/telemetry.py": "instruments by name; events go to the task's tenant's log (_task_log)",
+    "text/walls.py:_compiled": _CODE,
     "text/tokens.py": "the vocabulary, and the lock for loading it",
 }
 """File, or file and name, and why sharing it tells no tenant of another."""
