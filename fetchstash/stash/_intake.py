@@ -1,6 +1,7 @@
 """Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ from fetchstash.stash._read import beginning
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import run_short, telemetry
+from fetchstash.text import walls
 from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.urls import key_of
@@ -60,6 +62,9 @@ _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
 _SMALL_PAGE_BYTES = 2**15
+_WALL_CHARS = 300
+"""Characters of a page that may be a wall; one of more text was let through."""
+_UNEXPLAINED = frozenset(("", "empty_shell", "no_text"))
 """Of a file that is looked at, and of a page that is read for a lead, without a thread: 2 ms."""
 
 
@@ -381,8 +386,7 @@ class Intake:
             hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
             hashed = Facts(sha256=fetched.sha256, size_bytes=fetched.size_bytes)
             facts = with_response(hashed, fetched)
-            refresh = fetched.headers.get("refresh", "")
-            facts = await self._take_in(raw, hints, facts, fetched.url, call, refresh)
+            facts = await self._take_in(raw, hints, facts, fetched.url, call, fetched.headers)
             if not may_keep(fetched.headers):
                 self.ephemeral_refs.add(facts.artifact_ref)
             return facts
@@ -390,9 +394,15 @@ class Intake:
             raw.unlink(missing_ok=True)
 
     async def _take_in(
-        self, raw: Path, hints: Hints, facts: Facts, url: str, call: _Call, refresh: str = ""
+        self,
+        raw: Path,
+        hints: Hints,
+        facts: Facts,
+        url: str,
+        call: _Call,
+        fields: Mapping[str, str] | None = None,
     ) -> Facts:
-        """Route, extract and store one file; ``refresh`` is the response's field of that name."""
+        """Route, extract and store one file; ``fields`` are the header fields of its response."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
         route = partial(route_file, raw, headers, hints.name or hints.url, shadow=shadow)
@@ -415,6 +425,7 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
+        refresh = fields.get("refresh", "") if fields else ""
         address = refreshed(refresh, hints.url, facts.extracted_chars) if refresh else ""
         verdict = "leads_on" if address else ""
         if not address and decision.kind == "html":
@@ -422,6 +433,11 @@ class Intake:
             page = raw, hints.charset, hints.url, facts.page_verdict
             lead = partial(checked_lead, *page, twins=twins)
             verdict, address = await run_short(facts.size_bytes, lead, small=_SMALL_PAGE_BYTES)
+            # What lets a page through may carry the field of its wall as well.
+            is_short = (facts.extracted_chars or 0) <= _WALL_CHARS
+            wall = walls.of_headers(fields) if fields and is_short else None
+            if wall and wall.name in walls.PAGES and verdict in _UNEXPLAINED:
+                verdict = wall.name
         paths = (*facts.paths, SITE) if is_web_page(facts) else facts.paths
         facts = replace(facts, paths=paths, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:

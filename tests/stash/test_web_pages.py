@@ -49,6 +49,16 @@ async def test_who_wrote_a_page_and_when_reaches_the_facts_and_the_answer(
     assert (await artifact.read(0, 7)).text == "# Gates"
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"), [("<p>One moment.</p>", "human_check"), (f"<p>{WORDS * 9}</p>", "")]
+)
+async def test_a_field_of_a_wall_explains_a_page_with_next_to_no_text(
+    stash: Stash, site: Site, text: str, verdict: str
+) -> None:
+    url = site.put("/w", f"<!doctype html>{text}", headers={"X-Amzn-Waf-Action": "challenge"})
+    assert (await stash.fetch(url)).facts.page_verdict == verdict
+
+
 async def test_stories_after_the_first_are_counted(stash: Stash, site: Site) -> None:
     first = f"<article class=story><h1>Harbour wall</h1>{f'<p>{WORDS * 3}</p>' * 6}</article>"
     others = "<article class=related><h2><a href=/x>The tides of May</a></h2><p>Soon.</p></article>"
