@@ -180,5 +180,5 @@ def over_stored(what: str, wait: float, name: str, value: int) -> OverQuota:
     """Return the error of a tenant that keeps as much as it may; ``wait``: until some expires."""
     raised = Call("setting", {"name": name, "value": value})
     seconds = _bounded(wait, 366 * _DAY)
-    step = f"Try again in {_length(seconds)}; or {{}}."
-    return OverQuota(what, step, raised, retry_after_seconds=seconds)
+    step = f"Try again in {_length(seconds)}, when some of it expires; {{}} lists it. Or {{}}."
+    return OverQuota(what, step, Call("list"), raised, retry_after_seconds=seconds)

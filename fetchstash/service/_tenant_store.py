@@ -108,12 +108,16 @@ class TenantStore:
         held = kept.bytes + sum(of_put for _, of_put in pending)
         artifacts = kept.artifacts + len(pending)
         wait = kept.first_expiry - datetime.now(UTC).timestamp()
+        share = (
+            f" That is {part:.0%} of your tenant's quota (quota.person_part)." if part < 1 else ""
+        )
         if most_bytes and held + size > most_bytes:
             what = f"{whose} keep {counted(held, 'byte')}, this would be {size:,} more, and you "
             value = math.ceil((held + size) / part)
-            raise over_stored(f"{what}may keep {most_bytes:,}.", wait, "quota.stored_bytes", value)
+            what += f"may keep {most_bytes:,}.{share}"
+            raise over_stored(what, wait, "quota.stored_bytes", value)
         if most and artifacts >= most:
-            what = f"{whose} keep {counted(artifacts, 'artifact')}, as many as you may."
+            what = f"{whose} keep {counted(artifacts, 'artifact')}, as many as you may.{share}"
             value = math.ceil((artifacts + 1) / part)
             raise over_stored(what, wait, "quota.artifacts", value)
 

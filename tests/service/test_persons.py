@@ -196,8 +196,18 @@ async def test_what_was_kept_before_there_were_persons_opens_by_its_reference_al
     [
         ({"quota.requests_per_minute": 10}, "You may send 5 requests a minute, and have."),
         ({"quota.fetched_bytes_per_day": 40}, "You may fetch 20 bytes a day"),
-        ({"quota.artifacts": 2}, "You keep 1 artifact, as many as you may."),
-        ({"quota.stored_bytes": 100}, "and you may keep 50."),
+        (
+            {"quota.artifacts": 2},
+            (
+                "You keep 1 artifact, as many as you may. That is 50% of your tenant's quota "
+                "(quota.person_part). Try again in 168 h, when some of it expires; artifact_info() "
+                "lists it."
+            ),
+        ),
+        (
+            {"quota.stored_bytes": 100},
+            "and you may keep 50. That is 50% of your tenant's quota (quota.person_part).",
+        ),
         ({"quota.hosts_per_minute": 1}, "You may fetch from 1 different hosts a minute"),
     ],
 )
