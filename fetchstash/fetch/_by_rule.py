@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -112,7 +112,7 @@ def _joined(
     headers["content-type"] = f"{rule.media_type}; charset=utf-8"
     if has_more and (following := match.next_url()):
         headers["link"] = f'<{following}>; rel="next"'
-    name = unquote(urlsplit(match.url).path.rstrip("/").rpartition("/")[2])
+    name = unquote(match.page_url.rstrip("/").rpartition("/")[2])
     return replace(
         fetched, path=path, headers=headers, size_bytes=size, sha256=digest.hexdigest(), name=name
     )

@@ -5,6 +5,10 @@ document; it leads to the page's own site, or to a host that stands in its row. 
 document in several parts (an issue, its comments) is fetched in as many requests and becomes one
 JSON array: what was asked for, then each part, ``null`` for one that did not come.
 
+A rule is for the URL as the fetcher reads it: parsed, in normal form. What it leads to is built of
+the parts, and used only if it is in normal form too: no spelling of dots, slashes or percent signs
+leads a rule to another document than the one that the page's own address names.
+
 What a rule fetches goes through the fetcher like any URL: policy, robots.txt, pace, limits. Where
 the document does not come, the page is fetched as if there were no rule.
 """
@@ -13,7 +17,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
+
+from fetchstash.errors import FetchstashError
+from fetchstash.text.urls import normal_url, parse
 
 TWIN = "markdown-twin"
 """The name by which ``fetch.rules_off`` switches off the Markdown that a page names as its own."""
@@ -48,7 +55,7 @@ class Rule:
 
 
 _NOT_OWNERS = (  # first words of github.com's own pages
-    "(?!(?:about|apps|collections|customer-stories|enterprise|events|explore|features|issues|login|"
+    "(?!(?i:about|apps|collections|customer-stories|enterprise|events|explore|features|issues|login|"
     "marketplace|new|notifications|orgs|organizations|pricing|pulls|readme|search|security|"
     "sessions|settings|site|solutions|sponsors|stars|topics|trending|users)/)"
 )
@@ -71,7 +78,7 @@ _ARXIV = r"(?:www\.)?arxiv\.org/abs/(?P<id>(?:[\w.-]+/)?[\d.]+\d(?:v\d+)?)"
 _QUESTION = r"/q(?:uestions)?/(?P<id>\d+)(?:/[^?#]*)?(?:\?(?:page=(?P<page>\d{1,5})|[^#]*))?"
 _EXCHANGE = "https://api.stackexchange.com/2.3/questions/{id}"
 _HUGGING = (
-    r"huggingface\.co/(?!(?:api|blog|collections|docs|join|learn|login|models|organizations|papers|"
+    r"huggingface\.co/(?!(?i:api|blog|collections|docs|join|learn|login|models|organizations|papers|"
     r"posts|settings|tasks)/)(?P<repo>(?:(?:datasets|spaces)/)?[\w.-]+/[\w.-]+)"
 )
 _GOOGLE = r"docs\.google\.com/{}/d/(?P<id>[\w-]{{20,}})(?:/(?!export)[^?#]*)?(?:\?[^#]*)?"
@@ -380,16 +387,17 @@ MEANINGS = {rule.name: rule.what for rule in RULES} | {
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A rule that matched an address, with the matched groups. ``page`` is its page of a list."""
+    """A rule that matched an address, with the matched groups as ``values``.
+
+    ``url`` is the address as it was given, ``page_url`` in normal form without query and fragment;
+    ``first`` is where the first part of the document is.
+    """
 
     rule: Rule
     url: str
+    page_url: str
     values: Mapping[str, str]
-
-    @property
-    def first(self) -> str:
-        """Where the first part of the document is."""
-        return self.rule.parts[0].format_map(self.values)
+    first: str
 
     @property
     def page(self) -> int:
@@ -399,18 +407,12 @@ class Match:
     def others(self, found: Mapping[str, str]) -> list[str]:
         """Return where the other parts are, "" for one whose address was not ``found``."""
         values = {**found, **{name: value for name, value in self.values.items() if value}}
-        texts: list[str] = []
-        for part in self.rule.parts[1:]:
-            try:
-                texts.append(part.format_map(values))
-            except KeyError:
-                texts.append("")
-        return texts
+        return [_built(part, values) for part in self.rule.parts[1:]]
 
     def next_url(self) -> str:
         """Return the address of the next page: the page's own, with a number; "" of no list."""
-        base = self.url.partition("#")[0].partition("?")[0]
-        return f"{base}?page={self.page + 1}" if "(?P<page>" in self.rule.address else ""
+        is_list = "(?P<page>" in self.rule.address
+        return f"{self.page_url}?page={self.page + 1}" if is_list else ""
 
 
 @cache
@@ -418,25 +420,57 @@ def _pattern(rule: Rule) -> re.Pattern[str]:
     return re.compile(rule.address + ("" if "#&" in rule.address else r"(?:#.*)?"), re.ASCII)
 
 
-_DOTS = re.compile(r"/\.{1,2}(?:[/?#]|$)|%2e", re.IGNORECASE)
+def _built(part: str, values: Mapping[str, str]) -> str:
+    """Return the address of a part; "" if a value is missing, or would change its meaning."""
+    try:
+        address = part.format_map(values)
+    except KeyError:
+        return ""
+    return address if normal_url(address) == address else ""
+
+
+_SLASHES = re.compile(r"[/\\]")
+_MOST_DECODINGS = 4
+
+
+def _climbs(value: str) -> bool:
+    """Return whether a value has a dot segment, however often it is encoded.
+
+    The fetcher leaves "%2F" as it is (RFC 3986, section 2.2), and a server may decode it.
+    """
+    for _ in range(_MOST_DECODINGS):
+        if not {".", ".."}.isdisjoint(_SLASHES.split(value)):
+            return True
+        decoded = unquote(value)
+        if decoded == value:
+            return False
+        value = decoded
+    return True
+
+
+def _values(match: re.Match[str], scheme: str, origin: str) -> dict[str, str] | None:
+    """Return what an address says, for the parts of its rule; None if it climbs out of them."""
+    groups = {name: value or "" for name, value in match.groupdict().items()}
+    if any(map(_climbs, groups.values())):
+        return None
+    # A value out of a query may become part of a path, where these would end it.
+    plain = {n: re.sub(r"[?#\\]", lambda char: quote(char[0]), v) for n, v in groups.items()}
+    quoted = {f"{n}_q": quote(unquote(value), safe="@~") for n, value in groups.items()}
+    page = groups.get("page") or "1"
+    return {**plain, **quoted, "scheme": scheme, "origin": origin, "page": page}
 
 
 def matching(url: str, off: Sequence[str] = ()) -> Iterator[Match]:
     """Yield the rules for a URL that are not switched ``off``, those to be tried, in order."""
     try:
-        parts = urlsplit(url)
-    except ValueError:
+        target = parse(normal_url(url), 2**20)
+    except FetchstashError:
         return
-    is_web = parts.scheme in {"http", "https"} and "@" not in parts.netloc
-    if not is_web or _DOTS.search(parts.path):
-        return
-    origin = f"{parts.scheme}://{parts.netloc.lower()}"
-    address = url[url.index("//") + 2 :]
-    address = parts.netloc.lower() + address[len(parts.netloc) :]
+    _, hash_mark, fragment = url.partition("#")
+    address = target.authority + target.path + hash_mark + fragment
     for rule in RULES:
-        if rule.name not in off and (match := _pattern(rule).fullmatch(address)):
-            groups = {name: value or "" for name, value in match.groupdict().items()}
-            quoted = {f"{n}_q": quote(unquote(value), safe="@") for n, value in groups.items()}
-            page = groups.get("page") or "1"
-            fixed = {"scheme": parts.scheme, "origin": origin, "page": page}
-            yield Match(rule, url, {**groups, **quoted, **fixed})
+        match = None if rule.name in off else _pattern(rule).fullmatch(address)
+        values = _values(match, target.scheme, target.origin) if match else None
+        if values and (first := _built(rule.parts[0], values)):
+            page_url = target.text.partition("?")[0]
+            yield Match(rule, url, page_url, values, first)

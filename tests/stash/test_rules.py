@@ -3,19 +3,22 @@
 The answers are our own, in the shapes of the real APIs (recorded_sites.py).
 """
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchFailed
-from fetchstash.fetch import MEANINGS, RULES, TWIN, HttpFetcher, matching
+from fetchstash.fetch import MEANINGS, RULES, TWIN, HttpFetcher, _rules, matching
 from fetchstash.handlers import ExtractLimits
 from fetchstash.render import as_shown
 from fetchstash.stash import open_stash
+from fetchstash.text.urls import normal_url
 from tests.in_process import InProcess
 from tests.loopback import Site
 from tests.public import NAME, Recorded
@@ -83,8 +86,6 @@ def test_every_rule_stands_in_the_documentation() -> None:
         "https://github.com/features/actions",
         "https://github.com/o/r/blob/main/b.py?plain=1",
         "https://github.com/o/r/issues",
-        "https://github.com/o/r/blob/main/../../../x",
-        "https://github.com/o/r/blob/main/%2e%2e/x",
         "https://user@gitlab.com/g/r/-/blob/v1/b.py",
         "https://example.org/o/r",
         "https://example.org/o/r/issues/7",
@@ -100,6 +101,95 @@ def test_every_rule_stands_in_the_documentation() -> None:
 )
 def test_no_rule_is_for(url: str) -> None:
     assert list(matching(url)) == []
+
+
+# --- one document, however its address is spelled ---------------------------------------------
+
+SLASHES = ("/", "\\", "%2f", "%2F", "%5c", "%5C", "%252f", "%255c")
+DOTS = ("..", "%2e%2e", ".%2E", "%2e.", "%252e%252e", "%25252e.")
+# Where a rule puts what follows into another address.
+INTO = (
+    "https://github.com/o/r/blob/main/x",
+    "https://github.com/o/r/tree/main/x",
+    "https://github.com/o/r/releases/tag/x",
+    "https://gitlab.com/o/r/-/blob/main/x",
+    "https://gitlab.com/o/r/-/releases/x",
+    "https://codeberg.org/o/r/src/branch/main/x",
+    "https://huggingface.co/o/r/blob/main/x",
+    "https://en.m.wikipedia.org/wiki/x",
+    "https://en.wikipedia.org/w/index.php?title=x",
+)
+
+
+def plainly(address: str) -> str:
+    """Return an address as the most lenient server may take it: decoded, one kind of slash."""
+    for _ in range(4):
+        address = unquote(address)
+    return address.replace("\\", "/")
+
+
+@pytest.mark.parametrize("into", INTO)
+def test_no_spelling_of_dots_and_slashes_leads_a_rule_out_of_what_the_page_names(into: str) -> None:
+    assert list(matching(f"{into}/f"))  # the rule is reached
+    for slash, dots in itertools.product(SLASHES, DOTS):
+        url = f"{into}{f'{slash}{dots}' * 5}{slash}other{slash}repo{slash}main{slash}f"
+        for match in matching(url):
+            named = normal_url(url)
+            for address in (match.first, *match.others({})):
+                assert "/.." not in plainly(address), url
+                assert address == normal_url(address)
+            # What is left of dots and slashes are those of the page's own address.
+            assert [other.first for other in matching(named)] == [
+                other.first for other in matching(url)
+            ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://GitHub.COM/o/r/blob/main/b.py",
+        "HTTPS://github.com:443/o/r/blob/main/b.py",
+        "https://%67ithub.com/o/r/blob/main/b.py",
+        "https://github.com/o/r/%62lob/main/b%2Epy",
+        "https://github.com/o\\r\\blob/./main/x/../b.py",
+        "https://github.com/u/v/../../o/%2E/r/blob/main/b.py#L3",
+        r"https://github.com/x\..\o/r/blob/main/b.py",
+    ],
+)
+def test_every_spelling_of_an_address_leads_to_one_document(url: str) -> None:
+    found = [match.first for match in matching(url)]
+    plain = [match.first for match in matching("https://github.com/o/r/blob/main/b.py")]
+    assert plain == ["https://raw.githubusercontent.com/o/r/main/b.py"]
+    assert found == plain
+
+
+@pytest.mark.parametrize("path", ["/%73ettings/profile", "/Settings/profile", "/x/../login/device"])
+def test_no_spelling_makes_a_repository_of_a_page_of_the_site(path: str) -> None:
+    assert list(matching("https://github.com/other/profile"))
+    assert list(matching(f"https://github.com{path}")) == []
+
+
+async def test_no_address_of_a_page_asks_an_api_for_what_the_operator_owns() -> None:
+    url = "https://github.com/o/r/releases/tag/x"
+    for climb in (r"\..", "%5c..", "%2f%2e%2e"):
+        fetcher = Recorded({})
+        async with open_recorded(fetcher) as stash:
+            with pytest.raises(FetchFailed):
+                await stash.fetch(f"{url}{climb * 5}{climb[:-2]}user{climb[:-2]}repos")
+        asked = [plainly(address) for address in fetcher.asked]
+        assert not [address for address in asked if "api." in address and ".." in address]
+        assert "https://api.github.com/user/repos" not in asked
+
+
+def test_no_rule_is_tried_on_what_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+    pattern = _rules._pattern
+    monkeypatch.setattr(_rules, "_pattern", lambda rule: tried.append(rule) or pattern(rule))
+    assert list(matching("https://gitlab.com/o/r/-/issues/7"))
+    assert tried  # a rule is tried on a host
+    tried.clear()
+    assert list(matching(f"https://{'a-' * 4_000}.gitlab.com/o/r/-/issues/7")) == []
+    assert not tried
 
 
 @pytest.mark.parametrize("site", SITES, ids=lambda site: f"{site.rule} {site.url[:70]}")
