@@ -87,8 +87,9 @@ def conditions(facts: "Facts") -> list[str]:
     lines += _browser_hint(facts)
     if (facts.items_total or 0) > (facts.items or 0):
         lines.append(f"{facts.items or 0:,} of {counted(facts.items_total or 0, 'item')} here.")
-    if facts.next_url and facts.items is not None:
-        lines.append(f"The next page: {as_command(Call('fetch', {'url': facts.next_url}))}")
+    if facts.is_page_of_list:
+        following = Call("slice", {"ref": facts.artifact_ref, "path": "next"})
+        lines.append(f"The next page: {as_command(following)}")
     if facts.unreadable_pages:
         picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})
         pages = counted(facts.unreadable_pages, "page")

@@ -6,6 +6,7 @@ from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     SENTENCE,
     SOURCE_CHARS,
+    list_lines,
     truncation_notice,
     unread_lines,
 )
@@ -249,6 +250,8 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
             head.append(truncation_notice(applied, unit, total, at_end))
             call = host.face.continuation(following, more, ("offset", "start", "end"))
             tail = (call, truncation_notice(applied, unit, total, advice))
+        elif not part.path and shown.end == part.count:
+            head += list_lines(subject, host.word)
         record: dict[str, object] = {
             "artifact_ref": subject.ref,
             "path": part.path,

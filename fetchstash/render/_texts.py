@@ -7,7 +7,7 @@ from typing import Any
 
 from fetchstash.errors import Call, Wording
 from fetchstash.fetch import MEANINGS
-from fetchstash.stash import LINKS_BESIDE, CacheUse, Unread, parent_of
+from fetchstash.stash import LINKS_BESIDE, NEXT, CacheUse, Unread, parent_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle, counted
 from fetchstash.text.facts import (
@@ -219,7 +219,7 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
             lines.append(f"[To go on: {word(Call('fetch_site', {'url': facts.source_url}))}]")
         lines += _beside(facts, word)
     lines += _changed(subject, word)
-    lines += _list_lines(subject, word)
+    lines += list_lines(subject, word)
     if incomplete and (facts.is_text or not error):
         lines.append(f"[{'Incomplete' if facts.size_bytes else 'Empty'}: {incomplete}.]")
     return lines
@@ -232,22 +232,21 @@ def _beside(facts: Facts, word: Wording) -> list[str]:
     """
     notes = [note for note in facts.evidence if note.startswith(LINKS_BESIDE)]
     above = parent_of(facts.site_prefix)
-    if not (notes and above):
+    # Where a redirect chose the prefix, its folders are the server's words.
+    if not (notes and above and facts.source_url.startswith(above)):
         return []
     count = counted(int(notes[0].removeprefix(LINKS_BESIDE)), "link")
     begin = word(Call("fetch_site", {"url": above}))
     return [f"[{count} outside of this path. To begin above it: {begin}]"]
 
 
-def _list_lines(subject: Subject, word: Wording) -> list[str]:
+def list_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line on a list of which this is a page: the next one, the last, all items."""
     facts, parts = subject.facts, list[str]()
     items, total = facts.items, facts.items_total
-    if following := next_page(subject):
-        parts.append(f"Next page: {word(Call('fetch', {'url': following}))}")
-    elif facts.next_url and items is not None:  # its words stay inside a fence
-        named = word(Call("info", {"ref": subject.ref}))
-        parts.append(f"Next page: the next_url that {named} shows")
+    if facts.is_page_of_list:  # the address is a server's words
+        following = Call("slice", {"ref": subject.ref, "path": NEXT})
+        parts.append(f"Next page: {word(following)}")
     if facts.last_page and parts:
         parts.append(f"the last page is {facts.last_page}")
     if total and total > (items or 0):
@@ -266,24 +265,6 @@ def _changed(subject: Subject, word: Wording) -> list[str]:
     what = "It may have changed" if count is None else f"{counted(count, 'passage')} changed"
     changes = word(Call("slice", {"ref": subject.ref, "path": "changes"}))
     return [f"[{what} since {before}: {changes}]"]
-
-
-_NEXT_CHARS = 300
-_PLAIN_QUERY = re.compile(r"[\w.~%:;,=+&/@!$()*?|\[\]-]*", re.ASCII)
-
-
-def next_page(subject: Subject) -> str:
-    """Return the URL of the next page where it may stand outside a fence, else "".
-
-    It may differ from the document's own in digits of its path and in its query: other words would
-    be the server's, and the facts alone have them.
-    """
-    url = subject.facts.next_url
-    path, _, query = url.partition("?")
-    own = subject.source.partition("?")[0]
-    if len(url) > _NEXT_CHARS or not _PLAIN_QUERY.fullmatch(query):
-        return ""
-    return url if re.sub(r"\d+", "0", path) == re.sub(r"\d+", "0", own) else ""
 
 
 def unread_lines(unread: Unread | None, word: Wording) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from fetchstash.stash import CacheUse, described
 from fetchstash.store import Facts
 from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.urls import host_of
 
 FACTS_AT_MOST = 10
 STRUCTURED_FRAME = len('{"result":""}')
@@ -66,6 +67,21 @@ class View:
     def body(self) -> str:
         """The content from outside, without any frame."""
         return "".join(block.body or "" for block in self.blocks)
+
+
+_HOST_CHARS = 60
+
+
+def _source(facts: Facts) -> str:
+    """Return where a document came from, in the words of who asked for it.
+
+    Where a server redirected to is in the facts; of its words the host alone stands beside a fence.
+    """
+    if not facts.source_url:
+        return facts.final_url or facts.name
+    asked, final = (host_of(url) for url in (facts.source_url, facts.final_url))
+    moved = f", redirected to {clip_middle(final, _HOST_CHARS)}"
+    return facts.source_url + (moved if final and final != asked and not facts.rule else "")
 
 
 def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
@@ -130,9 +146,8 @@ class Host:
         from_cache = cache_notice(cache, self.face.refresh) if cache else ""
         record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
         record |= {"from_cache": from_cache} | ({} if self.local else {"path": None})
-        own = (facts.rule and facts.source_url) or facts.final_url or facts.source_url or facts.name
         path, chars = record["path"] or "", facts.extracted_chars
-        return Subject(facts.artifact_ref, own, chars, path, from_cache, facts, record)
+        return Subject(facts.artifact_ref, _source(facts), chars, path, from_cache, facts, record)
 
     def repeated(self, asked: int | None, default: int) -> dict[str, object]:
         """Return the limit as the next call repeats it: not at all where it was the default."""

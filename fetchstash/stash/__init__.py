@@ -7,6 +7,7 @@ from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import ROOM_FOR_A_BODY, replacing
 from fetchstash.stash._facts import Excerpt, Shown, described, fits, shown_of, tokens_of
 from fetchstash.stash._index import LINKS_BESIDE, parent_of
+from fetchstash.stash._intake import NEXT
 from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync, with_parts
 from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._trace import Origin, ShownBy, Trace, lines_of, log_of, logged_calls
@@ -27,6 +28,7 @@ from fetchstash.stash._values import (
 
 __all__ = [
     "LINKS_BESIDE",
+    "NEXT",
     "ROOM_FOR_A_BODY",
     "Artifact",
     "ArtifactMatches",

@@ -58,6 +58,8 @@ from fetchstash.text.urls import key_of
 
 SITE = "site"
 """The path of the outline of a page's site, which no handler answers."""
+NEXT = "next"
+"""The path of the next page of a list, which is fetched."""
 _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
@@ -438,7 +440,7 @@ class Intake:
             wall = walls.of_headers(fields) if fields and is_short else None
             if wall and wall.name in walls.PAGES and verdict in _UNEXPLAINED:
                 verdict = wall.name
-        paths = (*facts.paths, SITE) if is_web_page(facts) else facts.paths
+        paths = (*facts.paths, *[SITE] * is_web_page(facts), *[NEXT] * bool(facts.next_url))
         facts = replace(facts, paths=paths, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:
             has_none = "auto" in self.settings.fetch.browser

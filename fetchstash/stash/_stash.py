@@ -29,7 +29,7 @@ from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._changes import CHANGES
 from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
 from fetchstash.stash._facts import Excerpt
-from fetchstash.stash._intake import SITE, Intake, is_web_page
+from fetchstash.stash._intake import NEXT, SITE, Intake, is_web_page
 from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._trace import Trace, trace
@@ -331,6 +331,9 @@ class Stash:
             return _read.of_value(changed, facts, part)
         if asks_for(facts, path, SITE) and is_web_page(facts):
             facts = await _site.outline(self.intake, facts, full=path == f"{SITE}/full")
+            path = ""
+        if asks_for(facts, path, NEXT) and facts.next_url:
+            facts, _ = await self.intake.url(facts.next_url)
             path = ""
         if path == "text" and is_image(facts):
             facts, path = await self.scans.image(facts, deadline), ""

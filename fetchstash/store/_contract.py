@@ -93,6 +93,20 @@ class Facts(DocumentFacts):
     changed_passages: int | None = None
     site_prefix: str = ""
 
+    @property
+    def is_page_of_list(self) -> bool:
+        """Whether the document names a next page, as that of a list or of a split article does.
+
+        The next chapter of a manual is another document: its address differs in words.
+        """
+        is_list = self.items is not None or self.last_page is not None
+        if not self.next_url or is_list or self.content_kind != "html":
+            return bool(self.next_url)
+        following, own = (
+            re.sub(r"\d+", "0", url.partition("?")[0]) for url in (self.next_url, self.final_url)
+        )
+        return following == own
+
     def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
         names = _names(without)

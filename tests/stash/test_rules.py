@@ -219,9 +219,10 @@ async def test_a_long_thread_names_its_next_page_by_the_address_of_the_page() ->
     async with open_recorded(answers) as stash:
         artifact = await stash.fetch(url)
         assert artifact.facts.next_url == f"{url}?page=2"
-        assert f'[Next page: fetch_content(url="{url}?page=2")]' in as_shown(artifact)
+        call = f'artifact_slice(artifact_ref="{artifact.ref}", path="next")'
+        assert f"[Next page: {call}]" in as_shown(artifact)
         assert "## Comment 100 of 150: ana, 2026-01-02 03:04Z" in await artifact.text()
-        rest = await stash.fetch(f"{url}?page=2")
+        rest = await stash.get((await artifact.slice(path="next")).facts.artifact_ref)
         assert rest.facts.next_url == ""
         text = await rest.text()
         assert "## Comment 101 of 150" in text
