@@ -5,6 +5,7 @@ The answers are our own, in the shapes of the real APIs (recorded_sites.py).
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchFailed
-from fetchstash.fetch import MEANINGS, RULES, TWIN, HttpFetcher, _rules, matching
+from fetchstash.fetch import MEANINGS, RULES, TWIN, HttpFetcher, Rule, _rules, matching
 from fetchstash.handlers import ExtractLimits
 from fetchstash.render import as_shown
 from fetchstash.stash import open_stash
@@ -182,9 +183,14 @@ async def test_no_address_of_a_page_asks_an_api_for_what_the_operator_owns() -> 
 
 
 def test_no_rule_is_tried_on_what_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[object] = []
+    tried: list[Rule] = []
     pattern = _rules._pattern
-    monkeypatch.setattr(_rules, "_pattern", lambda rule: tried.append(rule) or pattern(rule))
+
+    def note(rule: Rule) -> re.Pattern[str]:
+        tried.append(rule)
+        return pattern(rule)
+
+    monkeypatch.setattr(_rules, "_pattern", note)
     assert list(matching("https://gitlab.com/o/r/-/issues/7"))
     assert tried  # a rule is tried on a host
     tried.clear()
