@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -125,6 +127,9 @@ def test_both_doors_open_to_the_same_methods() -> None:
             "stash",
             "target",
             "portal",
+            "rooms",
+            "close",
+            "aclose",
         }
         assert own - fields == {n for n in vars(blocking) if not n.startswith("_")} - fields
 
@@ -220,6 +225,108 @@ def test_a_stash_that_is_closed_says_so(notes: Path) -> None:
     for use in (kept.text, stash.list, lambda: kept.raw().__enter__()):
         with pytest.raises(fetchstash.StoreError, match="The stash is closed"):
             use()
+
+
+@pytest.mark.in_process
+@pytest.mark.usefixtures("environment")
+def test_a_stash_is_opened_and_closed_without_a_with(notes: Path) -> None:
+    stash = fetchstash.open_stash_sync()
+    assert stash.add_file(notes).text() == notes.read_text()
+    stash.close()
+    stash.close()
+    with pytest.raises(fetchstash.StoreError, match="The stash is closed"):
+        stash.list()
+
+
+@pytest.mark.in_process
+@pytest.mark.anyio
+@pytest.mark.usefixtures("environment")
+async def test_a_stash_is_awaited_and_closed_in_a_program_with_a_loop(notes: Path) -> None:
+    stash = await fetchstash.open_stash()
+    kept = await stash.add_file(notes)
+    assert await kept.text() == notes.read_text()
+    await stash.aclose()
+    await stash.aclose()
+    async with await fetchstash.open_stash() as again:
+        assert (await again.get(kept.ref)).ref == kept.ref
+
+
+def run(program: str) -> str:
+    """Run a program that reads a document from ``page``; return what it prints."""
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    "how", ["stash = open_stash_sync()", "stash = open_stash_sync().__enter__()"]
+)
+@pytest.mark.parametrize("end", ["", "raise SystemExit", "os.kill(os.getpid(), signal.SIGINT)"])
+def test_a_stash_that_is_left_open_ends_with_its_program(how: str, end: str, site: Site) -> None:
+    url = site.put("/torque.html", PAGE, "text/html")
+    program = f"""
+import os, signal
+from fetchstash import open_stash_sync
+{how}
+print(stash.fetch({url!r}).facts.size_bytes)
+try:
+    {end or "pass"}
+except KeyboardInterrupt:
+    pass
+"""
+    assert run(program) == f"{len(PAGE)}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("environment")
+def test_a_forked_child_is_told_and_opens_its_own(site: Site) -> None:
+    url = site.put("/torque.html", PAGE, "text/html")
+    program = f"""
+import os
+from fetchstash import FetchstashError, open_stash_sync
+stash = open_stash_sync()
+stash.fetch({url!r})
+def child():
+    try:
+        stash.list()
+    except FetchstashError as error:
+        print(error, flush=True)
+    stash.close()
+    own = open_stash_sync()
+    print(own.get({url!r}).facts.size_bytes, flush=True)  # and is left open
+if os.fork():
+    os.wait()
+    print(stash.list().total)
+else:
+    child()
+"""
+    told = "The stash was opened before this process was forked. Open one in each process."
+    assert run(program) == f"[store_error] {told}\n{len(PAGE)}\n1\n"
+
+
+@pytest.mark.in_process
+@pytest.mark.usefixtures("environment")
+def test_a_call_has_a_deadline_of_its_own_and_says_what_is_incomplete(site: Site) -> None:
+    def slow(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/plain")
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        request.wfile.write(b"some words\n")
+        request.wfile.flush()
+        waiting.wait(20)
+
+    waiting = threading.Event()
+    url = site.put("/slow", script=slow)
+    with fetchstash.open_stash_sync() as stash:
+        kept = stash.fetch(url, deadline=0.5)
+        waiting.set()
+    assert kept.facts.incomplete
+    assert str(kept).endswith(f"11 characters, incomplete: {kept.facts.incomplete}")
 
 
 @pytest.mark.in_process

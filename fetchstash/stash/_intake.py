@@ -154,16 +154,19 @@ class Intake:
         on_page: Progress | None = None,
         within: str = "",
         kinds: frozenset[str] = frozenset(),
+        until: float | None = None,
     ) -> tuple[Facts, CacheUse | None]:
         """Return the facts of what a URL leads to now, and whether a stored copy answered.
 
         A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is
         called with the bytes that came, ``on_page`` with the pages that were read. Redirects stay
-        below ``within``, if it is given. Raises NoText for a document that is of none of ``kinds``
-        or has no text, where kinds are given; it is not kept.
+        below ``within``, if it is given. It ends by ``until``, on the loop's clock. Raises NoText
+        for a document that is of none of ``kinds`` or has no text, where kinds are given; it is not
+        kept.
         """
         async with self.in_flight.setdefault(key_of(url), anyio.Lock(fast_acquire=True)):
-            deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
+            seconds = self.settings.fetch.deadline_seconds
+            deadline = anyio.current_time() + seconds if until is None else until
             known = await self.known(url)
             if known and known.rule in self.settings.fetch.rules_off:
                 known = None

@@ -2,20 +2,22 @@
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
-    asynccontextmanager,
     contextmanager,
+    suppress,
 )
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 import anyio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from fetchstash.config import Settings, load
 from fetchstash.errors import StoreError, type_checked
@@ -31,9 +33,27 @@ from fetchstash.store import ArtifactStore, open_store, with_run
 from fetchstash.system import telemetry
 
 
+class Opening(AbstractAsyncContextManager[Stash]):
+    """A Stash that is opened by ``await``, or by ``async with``, which closes it, too."""
+
+    def __init__(self, opened: Callable[[], Awaitable[Stash]]) -> None:
+        self._opened = opened
+        self._stash: Stash | None = None
+
+    def __await__(self) -> Generator[Any, Any, Stash]:
+        return self._opened().__await__()
+
+    async def __aenter__(self) -> Stash:
+        self._stash = await self._opened()
+        return self._stash
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._stash:
+            await self._stash.aclose()
+
+
 @type_checked
-@asynccontextmanager
-async def open_stash(
+def open_stash(
     settings: Settings | Mapping[str, Any] | None = None,
     *,
     store: ArtifactStore | None = None,
@@ -41,8 +61,8 @@ async def open_stash(
     extractor: Extractor | None = None,
     page_reader: PageReader | None = None,
     renderer: Renderer | None = None,
-) -> AsyncGenerator[Stash]:
-    """Open a Stash and close it again.
+) -> Opening:
+    """Open a Stash: by ``async with``, which closes it, or by ``await``, and then its ``aclose``.
 
     Settings come from the environment and the settings file, as for the command. A mapping such as
     ``{"fetch.allow_hosts": ["localhost:8000"]}`` overrides those that it names; a Settings object
@@ -50,6 +70,17 @@ async def open_stash(
     (a browser) may be anything that keeps the Protocol of its room; the caller closes what the
     caller opened. Raises BadArgument for a setting that is wrong, and StoreError.
     """
+    return Opening(partial(_opened, settings, store, fetcher, extractor, page_reader, renderer))
+
+
+async def _opened(
+    settings: Settings | Mapping[str, Any] | None,
+    store: ArtifactStore | None,
+    fetcher: Fetcher | None,
+    extractor: Extractor | None,
+    page_reader: PageReader | None,
+    renderer: Renderer | None,
+) -> Stash:
     if not isinstance(settings, Settings):
         settings = load(settings, os.environ)
     settings = replace(settings, store=with_run(settings.store))
@@ -70,13 +101,16 @@ async def open_stash(
         if renderer is None:
             renderer = browser_of(fetcher, settings.fetch)
         intake = Intake(settings, fetcher, extractor, store, renderer)
+        opened.push_async_callback(_delete_ephemeral, intake)
         documents = Documents(settings, store, extractor)
-        try:
-            scans = Scans(settings, documents, page_reader)
-            yield Stash(settings, store, documents, intake, scans)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await intake.delete_ephemeral()
+        scans = Scans(settings, documents, page_reader)
+        return Stash(settings, store, documents, intake, scans, opened.pop_all())
+    raise AssertionError  # no room of the stack swallows an exception
+
+
+async def _delete_ephemeral(intake: Intake) -> None:
+    with anyio.CancelScope(shield=True):
+        await intake.delete_ephemeral()
 
 
 def with_parts(
@@ -110,23 +144,77 @@ Target = TypeVar("Target")
 Target_co = TypeVar("Target_co", covariant=True)
 
 
-@dataclass(slots=True)
 class Portal:
-    """The way into the loop of a stash, until that is closed. ``entered``: what nobody left yet."""
+    """The loop of a stash, in a thread of its own, until that is closed.
 
-    into_loop: BlockingPortal
-    is_closed: bool = False
-    entered: list[AbstractContextManager[Any]] = field(
-        default_factory=list[AbstractContextManager[Any]]
-    )
+    ``entered``: what was entered by a ``raw()`` and nobody left yet.
+    """
 
-    def close(self) -> None:
-        """Leave what was entered and not left: the loop waits for it."""
-        self.is_closed = True
-        if self.entered:
+    def __init__(self) -> None:
+        self.entered: list[AbstractContextManager[Any]] = []
+        self._process = os.getpid()
+        self._is_closed = False
+        self._loop: Future[BlockingPortal] = Future()
+        # No thread of an executor: Python joins those before it can be told that the program ends.
+        self._thread = threading.Thread(target=self._run, name="fetchstash")
+        self._thread.start()
+        self.into_loop = self._loop.result()
+
+    def _run(self) -> None:
+        anyio.run(self._serve)
+
+    async def _serve(self) -> None:
+        async with BlockingPortal() as into_loop:
+            self._loop.set_result(into_loop)
+            await into_loop.sleep_until_stopped()
+
+    def check(self) -> None:
+        """Raise StoreError where no call can come in any more."""
+        if self._is_closed:
+            raise StoreError("The stash is closed.", "Open another.")
+        if os.getpid() != self._process:  # its loop and its connections are the parent's
+            what = "The stash was opened before this process was forked."
+            raise StoreError(what, "Open one in each process.")
+
+    def close(self, stash: "Stash | None" = None) -> None:
+        """Close the stash and end its loop; a second time, and in a forked child, do nothing."""
+        if self._is_closed or os.getpid() != self._process:
+            return
+        self._is_closed = True
+        if self.entered:  # the loop waits for it
             _log.warning("A raw() was never left: use each in a `with` block.")
         while self.entered:
             self.entered[-1].__exit__(None, None, None)
+        try:
+            if stash:
+                self.into_loop.call(stash.aclose)
+        finally:
+            self.into_loop.call(self.into_loop.stop)
+            self._thread.join()
+
+
+_left_open: "set[SyncStash]" = set()
+_watched: set[int] = set()
+"""The processes in which a thread waits for the end of the program."""
+
+
+def _close_at_the_end(stash: "SyncStash") -> None:
+    """Have a stash closed when the program ends.
+
+    At its end Python waits for threads before it calls what ``atexit`` knows, and that of the loop
+    would never end. A thread that waits for the main one comes before that.
+    """
+    _left_open.add(stash)
+    if os.getpid() not in _watched:  # a fork leaves the parent's thread behind
+        _watched.add(os.getpid())
+        threading.Thread(target=_close_all, name="fetchstash-end", daemon=True).start()
+
+
+def _close_all() -> None:
+    threading.main_thread().join()
+    for stash in tuple(_left_open):
+        with suppress(Exception):  # the program is over, and there is nobody to be told
+            stash.close()
 
 
 class _Wrapper(Protocol[Target_co]):
@@ -141,7 +229,7 @@ class _Wrapper(Protocol[Target_co]):
 class _Method(Generic[Target, P, R, S]):
     """A method of the target that blocks: ``run`` makes its value of what the target returned.
 
-    Raises StoreError after the end.
+    Raises StoreError after the end, and in a forked child.
     """
 
     def __init__(
@@ -154,8 +242,7 @@ class _Method(Generic[Target, P, R, S]):
     def __get__(self, wrapper: _Wrapper[Target], owner: type) -> Callable[P, S]:
         @wraps(self._method)
         def call(*args: P.args, **kwargs: P.kwargs) -> S:
-            if wrapper.portal.is_closed:
-                raise StoreError("The stash is closed.", "Use it inside its `with` block.")
+            wrapper.portal.check()
             return self._run(wrapper.portal, self._method(wrapper.target, *args, **kwargs))
 
         return call
@@ -218,12 +305,26 @@ class SyncArtifact(StoredDocument):
     raw = _Method(Artifact.raw, _entered)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class SyncStash:
-    """A Stash whose methods block. ``open_stash_sync`` makes one."""
+    """A Stash whose methods block. ``open_stash_sync`` makes one.
+
+    It is closed by ``close``, at the end of its ``with`` block, or with the program.
+    """
 
     target: Stash
     portal: Portal
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what the stash opened. A second time, and in a forked child, it does nothing."""
+        _left_open.discard(self)
+        self.portal.close(self.target)
 
     fetch = _Method(Stash.fetch, _artifact)
     fetch_many = _Method(Stash.fetch_many, _artifacts)
@@ -248,19 +349,18 @@ class SyncStash:
     repair = _Method(Stash.repair, _awaited)
 
 
-def _blocking(
-    opened: Callable[P, AbstractAsyncContextManager[Stash]],
-) -> Callable[P, AbstractContextManager[SyncStash]]:
-    @contextmanager
+def _blocking(opened: Callable[P, Opening]) -> Callable[P, SyncStash]:
     @wraps(opened)
-    def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
-        with start_blocking_portal() as into_loop:
-            portal = Portal(into_loop)
-            with into_loop.wrap_async_context_manager(opened(*args, **kwargs)) as stash:
-                try:
-                    yield SyncStash(stash, portal)
-                finally:
-                    portal.close()
+    def opened_sync(*args: P.args, **kwargs: P.kwargs) -> SyncStash:
+        opening = opened(*args, **kwargs)
+        portal = Portal()
+        try:
+            stash = SyncStash(_awaited(portal, opening), portal)
+        except BaseException:
+            portal.close()
+            raise
+        _close_at_the_end(stash)
+        return stash
 
     return opened_sync
 

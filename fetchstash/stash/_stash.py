@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 from urllib.parse import urldefrag
 
 import anyio
@@ -55,7 +56,7 @@ class Stash:
     """Fetches documents, keeps them as artifacts, and reads them back. ``open_stash`` makes one.
 
     Every method raises the errors of fetchstash.errors and nothing else. An artifact is named by
-    its reference or by the URL that it was fetched from.
+    its reference or by the URL that it was fetched from. ``rooms`` closes what the stash opened.
     """
 
     settings: Settings
@@ -63,6 +64,17 @@ class Stash:
     documents: Documents
     intake: Intake
     scans: Scans
+    rooms: AsyncExitStack = field(default_factory=AsyncExitStack, compare=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close what the stash opened. A second time it does nothing."""
+        await self.rooms.aclose()
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -73,6 +85,7 @@ class Stash:
         focus: str = "",
         max_chars: int | None = None,
         refresh: bool = False,
+        deadline: float | None = None,
         progress: Progress | None = None,
         reading: Progress | None = None,
     ) -> Artifact:
@@ -80,14 +93,18 @@ class Stash:
 
         ``focus`` says in words what the preview of a long text should show. A text of at most
         ``max_chars`` characters (views.inline_threshold if None) needs no preview. ``refresh`` asks
-        the server even where the stored copy is still fresh. ``progress`` is called with the bytes
-        that came, and of how many if the server says so, ``reading`` with the pages that were read.
+        the server even where the stored copy is still fresh. ``deadline`` is how many seconds the
+        call may take (fetch.deadline_seconds if None); what has come by then is kept, and its facts
+        say that it is ``incomplete``. ``progress`` is called with the bytes that came, and of how
+        many if the server says so, ``reading`` with the pages that were read.
         Where a URL leads to nothing that ends in a full stop or a bracket, as in a sentence, it is
         fetched without that, and ``Artifact.note`` says so.
         """
         _check_one(url)
-        limit, deadline = self._preview_limit(max_chars), self._deadline()
-        take = partial(self.intake.url, refresh=refresh, progress=progress, on_page=reading)
+        limit, until = self._preview_limit(max_chars), self._deadline(deadline)
+        take = partial(
+            self.intake.url, refresh=refresh, progress=progress, on_page=reading, until=until
+        )
         note = ""
         try:
             facts, cache = await take(url)
@@ -102,7 +119,7 @@ class Stash:
             note = (
                 f"Fetched without the {url[len(shorter) :]!r} at its end: with it {_fate(error)}."
             )
-        facts = await self.scans.first_pages(facts, limit, deadline, reading)
+        facts = await self.scans.first_pages(facts, limit, until, reading)
         fragment = urldefrag(url).fragment
         artifact = await self._artifact(facts, focus, limit, cache, fragment=fragment)
         return replace(artifact, note=note)
@@ -114,13 +131,15 @@ class Stash:
         focus: str = "",
         max_chars: int | None = None,
         refresh: bool = False,
+        deadline: float | None = None,
         progress: Progress | None = None,
     ) -> tuple[Artifact | Failure, ...]:
         """Fetch up to ten URLs in parallel; return each one's artifact, or why it failed, in order.
 
         Their previews share ``max_chars``. With a focus they are the passages of all that answer it
-        best, and a document that answers it less than others has none. ``progress`` is called with
-        the number of URLs that are done, and of all.
+        best, and a document that answers it less than others has none. ``deadline`` is as in
+        ``fetch``, of each. ``progress`` is called with the number of URLs that are done, and of
+        all.
         """
         _check_list("urls", urls, 1, MAX_URLS)
         limit = self._preview_limit(max_chars)
@@ -128,7 +147,9 @@ class Stash:
 
         async def fetch(position: int, url: str) -> None:
             try:
-                results[position] = await self.fetch(url, max_chars=limit, refresh=refresh)
+                results[position] = await self.fetch(
+                    url, max_chars=limit, refresh=refresh, deadline=deadline
+                )
             except FetchstashError as error:
                 if isinstance(error, StoreError):
                     _log.warning("A URL of several was not kept: %s", error)
@@ -235,9 +256,11 @@ class Stash:
         views = self.settings.views
         return views.max_chars(max_chars, views.inline_threshold)
 
-    def _deadline(self) -> float:
+    def _deadline(self, seconds: float | None = None) -> float:
         """Return when a call that begins now must end, on the loop's clock."""
-        return anyio.current_time() + self.settings.fetch.deadline_seconds
+        if seconds is None:
+            seconds = self.settings.fetch.deadline_seconds
+        return anyio.current_time() + seconds
 
     async def _artifact(
         self,

@@ -430,4 +430,6 @@ def summary(facts: Facts) -> str:
     words = [described(facts).word, facts.name, size]
     if facts.extracted_chars is not None:
         words.append(counted(facts.extracted_chars, "character"))
+    if facts.incomplete:
+        words.append(f"incomplete: {facts.incomplete}")
     return f"{facts.artifact_ref}: {', '.join(filter(None, words))}"
