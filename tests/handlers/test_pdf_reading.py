@@ -180,6 +180,7 @@ def running(number: int, count: int) -> bytes:
     return (
         text(60, 810, "The harbour wall")
         + lines(780, *(f"{row} {number}" for row in BODY))
+        + text(60, 42, "Harbour office")
         + text(290, 30, f"Page {number} of {count}")
     )
 
@@ -192,11 +193,11 @@ def test_running_heads_and_page_numbers_are_left_out_and_kept_by_their_path(
     assert "harbour" not in shown
     assert " of 4" not in shown
     assert shown.count("until the water falls.") == 4
-    assert extracted.facts.left_out == "header 64, footer 44"
+    assert extracted.facts.left_out == "header 64, footer 100"
     kept = part("pdf", data, "left_out")
     assert isinstance(kept, PartText)
     assert kept.text.count("The harbour wall\n") == 4
-    assert "Page 3 of 4\n" in kept.text
+    assert "Harbour office\nPage 3 of 4\n" in kept.text
 
 
 def test_lines_that_repeat_within_the_text_stay(read: Read) -> None:

@@ -254,7 +254,8 @@ class Margins:
                 taken.pop()
             if taken:
                 _remove(page, taken)
-                page.margins.setdefault(side, []).extend(line.text for line in taken)
+                taken.sort(key=lambda line: -line.base)
+                page.margins[side] = [line.text for line in taken]
 
     def _repeats(self, side: str, line: Line, number: int, least: int) -> bool:
         numbers = tuple(map(int, _DIGITS.findall(line.text)[:8]))
