@@ -28,6 +28,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "SECURITY.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "ROADMAP.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 EVERY = load({"ingest.read_roots": ["/"], "ingest.site": True})
@@ -230,6 +231,8 @@ QUESTIONS = {
     "where is my data": ("docs/start.md", "## Where your data is"),
     "offline": ("docs/start.md", "## Offline"),
     "license": ("LICENSE", "Apache License"),
+    "it does not work": ("docs/trouble.md", "## The host shows no tools"),
+    "how to update it": ("docs/trouble.md", "## Update it"),
     "how to help": ("CONTRIBUTING.md", "## Changes"),
 }
 
