@@ -333,7 +333,7 @@ def test_a_block_of_python_runs(
         names = {name: getattr(handlers, name) for name in handlers.__all__}
         names |= {"sniff": None, "PoHandler": object}
     exec(compile(code, f"{page.name} block {number}", "exec"), names)
-    if page.name == "client.md":
+    if page.name == "client.md" and "answer" in code:
         assert names["answer"] == "gpt-5 answers"
         assert len(client.sizes) == 2
         assert (tmp_path / "store").exists()
