@@ -29,6 +29,7 @@ from fetchstash.store._contract import SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._limits import StoreLimits
 from fetchstash.store._search import INDEXING
+from fetchstash.system import telemetry
 from fetchstash.system.processes import processors
 
 if TYPE_CHECKING:
@@ -90,13 +91,16 @@ class Child:
                 assert process.stdout
                 pickle.dump(job, process.stdin)
                 process.stdin.flush()
-                answer: SearchResult | FetchstashError = pickle.load(process.stdout)  # noqa: S301 - our own
+                answer: SearchResult | FetchstashError
+                answer, times = pickle.load(process.stdout)  # noqa: S301 - our own
             except (OSError, EOFError, pickle.UnpicklingError):
                 self._reap()
                 if self._is_ended or is_new:
                     what = "The search ended before its result."
                     raise StoreError(what, "Try again.") from None
                 continue  # it was idle for too long just now
+            for name, seconds, attributes in times:  # requests to a bucket
+                telemetry.duration(name, seconds, **attributes)
             if isinstance(answer, FetchstashError):
                 raise answer
             return answer
@@ -192,16 +196,17 @@ def main() -> None:
             os._exit(0)  # threads that index are no reason to stay
         idle.cancel()
         answer: object
-        try:
-            with translate_errors():
-                key = _key(job.limits)
-                opened[key] = opened.pop(key, None) or job.open()
-                answer = job.run(opened[key], lambda: False)
-        except FetchstashError as error:
-            answer = error
+        with telemetry.collecting() as times:
+            try:
+                with translate_errors():
+                    key = _key(job.limits)
+                    opened[key] = opened.pop(key, None) or job.open()
+                    answer = job.run(opened[key], lambda: False)
+            except FetchstashError as error:
+                answer = error
         if len(opened) > _MOST_OPEN:
             opened.popitem(last=False)
-        pickle.dump(answer, sys.stdout.buffer)
+        pickle.dump((answer, times), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 

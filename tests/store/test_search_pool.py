@@ -11,6 +11,10 @@ import pytest
 
 from fetchstash.errors import StoreError
 from fetchstash.store import ArtifactStore, SearchResult, StoreLimits, _threads as pool, open_store
+from fetchstash.store._blobs import Blob
+from fetchstash.store._bytes import BytesSearch
+from fetchstash.system import telemetry
+from tests.loopback import Site
 from tests.store.buckets import empty_place
 from tests.store.conftest import put_into
 
@@ -50,6 +54,31 @@ async def test_a_process_finds_what_a_thread_finds(
     in_thread = found(await store.search("topic4711 things", (ref,), 5))
     assert "topic4711" in in_thread[0][2]
     assert [found(result) for result in by_process] == [in_thread] * 2
+
+
+async def test_the_requests_of_a_search_in_a_process_are_counted_here(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore", reason="obstore is in the extra team")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "of-the-test")
+    times: list[tuple[str, str]] = []
+
+    def duration(name: str, _: float, **attributes: str) -> None:
+        times.append((name, attributes["operation"]))
+
+    monkeypatch.setattr(telemetry, "duration", duration)
+    endpoint = f"http://127.0.0.1:{site.port}"
+    limits = StoreLimits(tmp_path, "s3://bucket", endpoint=endpoint, catalog="postgresql://x/y")
+    texts = {f"art_{n}": Blob("text", f"{n:064x}", 10, -1) for n in range(3)}
+    child = pool.Child()
+    try:
+        job = BytesSearch(limits, texts, "harbour", 5, are_named=False)
+        assert not (await anyio.to_thread.run_sync(child.ask, job)).passages
+    finally:
+        child.close()
+    assert len(site.asked) == 3
+    assert times == [("bucket", "read_range")] * 3
 
 
 async def test_a_cancelled_search_kills_its_process_and_the_next_has_another(
