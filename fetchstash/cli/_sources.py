@@ -95,7 +95,10 @@ def _source(word: str, folder: Path, max_bytes: int) -> Source:
     if word == "-":
         if screen_of("stdin").is_terminal:
             sys.stderr.write("Reading what you type; Ctrl-D ends it.\n")
-        return Source(word, "file", str(_spooled(sys.stdin.fileno(), folder / "stdin", max_bytes)))
+        spooled = _spooled(sys.stdin.fileno(), folder / "stdin", max_bytes)
+        if not spooled.stat().st_size:
+            say("Nothing came in: stdin is empty.")
+        return Source(word, "file", str(spooled))
     if number := _NEWEST.fullmatch(word):
         return Source(word, "newest", number[1])
     if word.startswith("art_"):
@@ -162,7 +165,9 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
         number = int(source.value)
         listing = await stash.list(limit=1, offset=number - 1)
         if listing.facts:
-            return listing.facts[0]
+            facts = listing.facts[0]
+            aside(f"{source.word} is {short_ref(facts.artifact_ref)}, {facts.name or facts.word}.")
+            return facts
         if not listing.total and (error := await elsewhere(stash)):
             what = f"There is no @{number}: {error.what[:1].lower()}{error.what[1:]}"
             raise UnknownRef(what, error.next_step, *error.calls)

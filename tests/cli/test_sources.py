@@ -1,6 +1,7 @@
 """What a word of the command line names."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Fetched, HttpFetcher
 from fetchstash.handlers import WorkerPool
 from fetchstash.stash import Passages, Stash
-from tests.cli.terminal import FETCHSTASH, Terminal
+from tests.cli.terminal import FETCHSTASH, Terminal, plain
 from tests.loopback import Site
 from tests.service.team import copied
 
@@ -158,8 +159,19 @@ def test_files_and_stdin_are_read_like_pages(run: Terminal) -> None:
     given = "<h1>Piped</h1><p>words</p>"
     assert run("get", "-", given=given).stdout == "# Piped\n\nwords\n"
     assert run("grep", "wor", "-", given=given).stdout == "3:words\n"
-    assert run("get", "-", given=b"").stdout == ""
+    empty = run("get", "-", given=b"")
+    assert (empty.stdout, empty.stderr) == ("", "Nothing came in: stdin is empty.\n")
     assert "stdin is named twice" in run("get", "-", "-", code=2).stderr
+
+
+@pytest.mark.slow
+def test_a_terminal_says_what_a_number_was(run: Terminal) -> None:
+    for name in ("one.md", "two.md"):
+        (run.folder / name).write_text(f"The word of {name}.\n")
+        run("fetch", name)
+    shown = plain(run.on_terminal("get", "@2"))
+    assert re.search(r"@2 is \w{7}, one\.md\.\s+The word of one\.md\.", shown)
+    assert run("get", "@2").stderr == ""
 
 
 @pytest.mark.slow
