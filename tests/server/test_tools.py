@@ -14,7 +14,9 @@ from mcp_types import CallToolResult, TextContent
 from fetchstash import __version__
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
+from fetchstash.errors import BadArgument
 from fetchstash.server.tools import tool_specs
+from fetchstash.server.tools._arguments import checked
 from fetchstash.server.tools._specs import NO_REPORTS
 from fetchstash.stash import Passages
 from fetchstash.store import Passage
@@ -268,6 +270,13 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
             }
             assert await fail(client, tool, **given) == line.replace("REF", ref)
         assert "two" in await call(client, "get_search_content", artifact_ref=ref)
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udc80b"])
+def test_half_a_character_in_an_argument_is_refused_in_one_line(half: str) -> None:
+    grep = next(tool for tool in tool_specs(load({})) if tool.name == "artifact_grep")
+    with pytest.raises(BadArgument, match="half a character"):
+        checked(grep, {"artifact_ref": "art_a", "pattern": half})
 
 
 async def test_a_page_of_lone_surrogates_does_not_kill_the_server(

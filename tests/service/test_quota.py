@@ -227,9 +227,11 @@ async def test_what_is_counted_while_counts_are_exchanged_counts_once(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.exchange)
             await anyio.lowlevel.checkpoint()
+            one.request({"acme": 9})  # requests are exchanged first
             one.fetched(["acme"], 10)
     await one.exchange()
     await two.exchange()
+    assert admitted(two, 5, 9) == 1
     for quotas in (one, two):
         quotas.may_fetch({"acme": 41})
         with pytest.raises(OverQuota, match="have fetched 40"):

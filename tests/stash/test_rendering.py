@@ -1,12 +1,13 @@
 """Pages of scripts: which are rendered, what stays where that fails, and screenshots."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fetchstash.config import load
-from fetchstash.errors import BadArgument, FetchFailed, TimedOut
+from fetchstash.errors import BadArgument, FetchFailed, TimedOut, UnknownRef
 from fetchstash.fetch import Rendered
 from fetchstash.render import as_shown
 from fetchstash.service import for_clients_elsewhere
@@ -53,6 +54,18 @@ def opened(open_stash: OpenStash, renderer: Renderer) -> OpenStash:
         return open_stash(fetch__browser=list(browser), renderer=chosen)
 
     return open_it
+
+
+@pytest.mark.parametrize(("control", "is_kept"), [("no-store", False), ("max-age=60", True)])
+async def test_a_rendered_page_is_kept_beyond_the_run_unless_its_server_says_no(
+    control: str, is_kept: bool, opened: OpenStash, site: Site
+) -> None:
+    url = site.put("/app", SHELL, headers={"Cache-Control": control})
+    async with opened("auto") as stash:
+        ref = (await stash.fetch(url)).ref
+    async with opened("auto") as stash:
+        with nullcontext() if is_kept else pytest.raises(UnknownRef):
+            assert "Prices" in await (await stash.get(ref)).text()
 
 
 async def test_a_page_that_is_only_scripts_is_read_as_rendered(
