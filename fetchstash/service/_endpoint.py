@@ -1,4 +1,4 @@
-"""What stands before the SDK at /mcp: room for a request, its token, its quota and its message.
+"""The layer before the SDK at /mcp: capacity, token, quota and message of a request.
 
 The SDK reads the message that was read here, written again: no two parsers can disagree about it.
 """
@@ -146,7 +146,7 @@ class _Answer:
                 await self._send(ping)
 
     async def cancelled(self, request: RequestId, scope: Scope) -> None:
-        """Say that the request was cancelled, in what is left of the answer."""
+        """Complete the answer with the error of a cancelled request."""
         problem = {"code": _REQUEST_CANCELLED, "message": "Request cancelled"}
         text = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem}).encode()
         if not self.has_begun:
@@ -211,7 +211,7 @@ class Endpoint:
             await self._unavailable()(scope, receive, send)
 
     async def drain(self) -> None:
-        """Take no more requests, and return when those in flight have ended.
+        """Refuse new requests; return when those in flight have ended.
 
         What has not ended within the grace is cancelled.
         """
@@ -268,7 +268,7 @@ class Endpoint:
                 await self._pass_on(message, principal, scope, receive, answer)
 
     async def _verified(self, scope: Scope) -> Principal:
-        """Return who sends a request. Raises _Refusal."""
+        """Return the principal that sends a request. Raises _Refusal."""
         if self._verifier is None:
             return LOCAL
         sent = Headers(scope=scope).getlist("authorization")
@@ -387,7 +387,7 @@ class Endpoint:
 
 
 async def _read_on(response: Response, _: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request whose body goes on, and drop that before the connection is closed.
+    """Answer a request whose body is still arriving; discard the rest before closing.
 
     Most clients send all before they read, and bytes that are unread at the end would reset the
     connection and lose them the answer (RFC 9112, section 9.6).
@@ -408,7 +408,7 @@ _Message = tuple[dict[str, Any], bytes]
 
 
 def _message(body: bytes) -> _Message:
-    """Return the message of a body and how it is passed on. Raises _Refusal for what is none.
+    """Parse a body; return its message and how to pass it on. Raises _Refusal if it is none.
 
     JSON is as in RFC 8259, without Python's NaN and Infinity.
     """
@@ -438,7 +438,7 @@ def _message(body: bytes) -> _Message:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a receive that gives the body again, then what the client does."""
+    """Return a ``receive`` that yields the body again, then the client's further events."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:

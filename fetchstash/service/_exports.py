@@ -1,4 +1,4 @@
-"""Metrics and traces: what is measured, and where it is sent.
+"""The export of metrics and traces.
 
 A request continues the trace of its sender (W3C Trace Context): of the header ``traceparent``, or
 of ``_meta`` in its message. Baggage is ignored.
@@ -61,7 +61,7 @@ MAX_ATTRIBUTES = 32
 
 
 def tracer_provider(environment: Mapping[str, str]) -> "TracerProvider | None":
-    """Return what sends spans by OTLP over HTTP, None where the environment names no collector.
+    """Return the OTLP tracer provider, None if the environment names no collector.
 
     The SDK reads the rest of its variables itself. Raises BadArgument where it is missing, and for
     a protocol that is not ours.
@@ -153,7 +153,7 @@ Measure = Callable[[], Awaitable[str]]
 
 
 def _metrics_app(measure: Measure, hosts: Sequence[str]) -> Starlette:
-    """Return what answers ``GET /metrics`` to whoever names an address or one of ``hosts``."""
+    """Return the app for ``GET /metrics``. It answers requests to an address or to ``hosts``."""
     known = {"localhost", *map(_name, hosts)}
 
     async def answer(request: Request) -> Response:
@@ -183,7 +183,7 @@ _FLUSH_SECONDS = 5
 
 @asynccontextmanager
 async def exports(settings: Settings) -> AsyncGenerator[Measure | None]:
-    """Measure and send traces while the context is open; yield what tells the measurements.
+    """Export traces and metrics while the context is open; yield a reader of the metrics.
 
     Yields None where nobody asks for them. Raises BadArgument where a library is missing.
     """
@@ -202,7 +202,7 @@ async def exports(settings: Settings) -> AsyncGenerator[Measure | None]:
 
 
 def _metrics() -> tuple["MeterProvider", Measure]:
-    """Return what takes measurements, and what tells them. Raises BadArgument without the extra."""
+    """Return the meter and its reader. Raises BadArgument without the extra."""
     try:
         from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - extra
         from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - extra

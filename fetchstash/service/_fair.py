@@ -1,4 +1,4 @@
-"""Fairness between tenants, and persons of one: when a request begins, who has the next slot.
+"""Fair queues: tenants, and the persons of one, take turns for requests and slots.
 
 One event loop serves all. If fifty requests of one tenant were begun at once, each step of another
 tenant's only request would wait for a step of each of the fifty.
@@ -44,7 +44,7 @@ Begin = Callable[[bool, Entered], Awaitable[None]]
 
 
 def _leave(persons: Counter[str], person: str) -> None:
-    """Take one off. A person that has none is forgotten, as persons are counted."""
+    """Decrement a count. Persons are removed at zero, so that their number shows who is here."""
     persons[person] -= 1
     if not persons[person]:
         del persons[person]
@@ -71,11 +71,11 @@ class _Requests:
 
     @property
     def here(self) -> int:
-        """How many requests are here, begun or not."""
+        """The number of requests that are queued or running."""
         return self.persons.total()
 
     def next_waiting(self) -> "asyncio.Future[None] | None":
-        """Take out the request that begins next: persons take turns."""
+        """Remove and return the request that begins next: persons take turns."""
         while self.waiting:
             person = next(iter(self.waiting))
             queue = self.waiting.pop(person)
@@ -116,7 +116,7 @@ class RequestQueue:
                 raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
 
     def is_greedy(self, tenant: str) -> bool:
-        """Return whether a tenant has more requests here than another that has some."""
+        """Return whether a tenant has more requests here than another tenant that has some."""
         own, others = self._tenants.get(tenant), self._tenants.values()
         return own is not None and any(0 < other.here < own.here for other in others)
 
@@ -179,7 +179,7 @@ class RequestQueue:
             telemetry.adjust("queue", -1, queue="requests")
 
     def _end_one(self, tenant: str, own: _Requests, held: float = 0.0) -> None:
-        """Let the next begin in the place of one that ended or waits.
+        """Start the next request in the place of one that ended or waits.
 
         A greedy tenant lets the loop go for as long as its last request ``held`` the others.
         """
@@ -241,7 +241,7 @@ _LONGEST_WAIT = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiter:
-    """A call: whose it is, and how many of the tenant and of the person may run."""
+    """A waiting call: its tenant and person, and how many of each may run."""
 
     person: str
     most: int
@@ -251,7 +251,7 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls of one tenant: who has how many that run, and which wait, the longest first."""
+    """The calls of one tenant: the running ones by person, and the waiting ones, oldest first."""
 
     persons: Counter[str] = field(default_factory=Counter[str])
     waiting: list[_Waiter] = field(default_factory=list[_Waiter])
@@ -262,7 +262,7 @@ class _Calls:
         return self.persons.total()
 
     def ready(self) -> _Waiter | None:
-        """Return the call that is next, of whom has the fewest; None if none may run."""
+        """Return the next call of the person with the fewest running ones; None if none may run."""
         may = [w for w in self.waiting if self.running < w.most and self.has_room(w)]
         return min(may, key=lambda w: self.persons[w.person], default=None)
 
@@ -298,7 +298,7 @@ class FairLimiter:
         part: float = 1,
         patience: float = math.inf,
     ) -> AsyncGenerator[None]:
-        """Hold a slot. The work may call what this yields, in its thread, to let others come first.
+        """Hold a slot. Yields a function that lets others go first; call it in the work's thread.
 
         A tenant has ``most`` slots if that is fewer (0: as many as any); where persons have a
         ``part`` of what it has, one person leaves the others a slot. Raises Busy if its line is

@@ -185,7 +185,7 @@ class BoundedProtocol(H11Protocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing of a client that offers another protocol (RFC 9110, section 7.8).
+        """Suppress the warning about a client that offers another protocol (RFC 9110, 7.8).
 
         Some do so with each request, and uvicorn would advise to install one.
         """
@@ -286,7 +286,7 @@ _CLOSING_SECONDS = 2.0
 
 
 def protocol_of(http: HttpLimits) -> type[BoundedProtocol]:
-    """Return what speaks HTTP on each connection, under TLS where there is a certificate."""
+    """Return the HTTP protocol class of a connection, with TLS if there is a certificate."""
     if not http.tls_cert:
         return BoundedProtocol
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -311,7 +311,7 @@ class TlsProtocol(BoundedProtocol):
             self._handshake = self.loop.create_task(self._begin())
 
     def data_received(self, data: bytes) -> None:
-        """Read on. What comes with the end of the handshake waits until that is known here."""
+        """Receive data. Bytes behind the handshake are held until it has ended here."""
         if self._early is not None:
             self._early += data
         else:

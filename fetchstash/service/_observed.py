@@ -1,4 +1,4 @@
-"""What each request passes: log lines, metrics and spans, and the check of its Host and Origin.
+"""The layers around each request: log lines, metrics, spans, and checks of Host and Origin.
 
 URLs are masked. Of an exception its type and the places that it passed are logged, never its text,
 which may quote a document or a token.
@@ -40,7 +40,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 
 
 class JsonLines(logging.Formatter):
-    """Words a record as one JSON object; ``extra={"facts": {…}}`` adds fields to it."""
+    """Formats a log record as one JSON object; ``extra={"facts": {…}}`` adds fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         request = _request.current()

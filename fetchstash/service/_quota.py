@@ -1,4 +1,4 @@
-"""Count what each tenant uses, on all replicas, and refuse what is over its quota.
+"""Count each tenant's use, on all replicas, and refuse what exceeds its quota.
 
 Each process counts for itself. Every EXCHANGE_SECONDS it adds what it counted to the rows that all
 share, and reads them. So it knows what the others admitted until twice that time ago: all together
@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 @dataclass(slots=True)
 class _Used:
-    """What was used of one kind, by name and step: here since the last exchange, and before.
+    """Counts of one kind by name and step: those since the last exchange, and the shared ones.
 
     Counts of steps that ended ``lasting`` seconds ago are not read any more.
     """
@@ -164,7 +164,7 @@ def _length(seconds: int) -> str:
 
 
 def limits_of(tenant: str, person: str, limit: int, part: float) -> dict[str, int]:
-    """Return a quota of a tenant, and the part of it that a person has, by what they count as."""
+    """Return a tenant's quota and its person's part of it, by the names that they count under."""
     limits = {tenant: limit}
     if part < 1 and person and limit:
         limits[f"{tenant}/{person}"] = math.ceil(limit * part)

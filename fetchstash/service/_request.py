@@ -83,7 +83,7 @@ class Record:
 
     @property
     def principal(self) -> Principal | None:
-        """Who sends the request, None until a token was verified."""
+        """The principal of the request, None until its token was verified."""
         return self.scope.get("fetchstash.principal")
 
     @property
@@ -151,7 +151,7 @@ REFUSAL = "fetchstash.refusal"
 
 
 def principal_of(ctx: Context) -> Principal:
-    """Return who sends a request, in either era of the protocol. Raises LookupError for nobody."""
+    """Return the principal of a request, in either protocol era. Raises LookupError if none."""
     if ctx.request is None:
         raise LookupError("the message came by no HTTP request")
     principal: Principal = ctx.request.scope[PRINCIPAL]
@@ -223,7 +223,7 @@ class AuditLog:
         return not self._lost
 
     def operator(self, event: str, **facts: str) -> None:
-        """Record what an operator is about to do. Raises StoreError, and then it must not be done.
+        """Record an operator's action beforehand. Raises StoreError; then it must not be done.
 
         A backup of the store knows nothing of it: ``store replay`` reads it here.
         """

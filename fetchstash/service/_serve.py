@@ -78,7 +78,7 @@ _STORE_SECONDS, _WORKER_SECONDS = 5.0, 60.0
 
 
 class Readiness:
-    """Checks what calls need, each check anew when its last answer is old."""
+    """Checks the dependencies of calls; each check is repeated when its last result is old."""
 
     def __init__(self, objects: Objects, limits: ExtractLimits, audit: AuditLog) -> None:
         self._objects = objects
@@ -88,7 +88,7 @@ class Readiness:
         self._answers: dict[object, tuple[float, str]] = {}
 
     async def reason(self) -> str:
-        """Return a code for what fails, "" if nothing does. The log has the details."""
+        """Return the failing dependency's code, "" if there is none. The log has the details."""
         async with self._lock:
             for check, seconds in (
                 (self._use_store, _STORE_SECONDS),
@@ -130,7 +130,7 @@ _PROBES = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The application, whose lifespan closes the stashes, and what answers its requests at /mcp."""
+    """The ASGI application, with the lifespan that closes the stashes and the app for /mcp."""
 
     app: ASGIApp
     endpoint: Endpoint
@@ -238,13 +238,13 @@ _CLOSE_SECONDS = 2
 
 
 async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
-    """Return what verifies tokens, None where none ever was and no provider is configured."""
+    """Return the verifier of tokens, None if no token was ever made and no provider is set."""
     known = verifier_by(settings, objects)
     return known if settings.oauth.issuer or await OwnTokens(objects).were_made() else None
 
 
 def warnings_of(settings: Settings, host: str) -> Iterator[str]:
-    """Yield what an operator should hear at the start, before it harms anybody."""
+    """Yield warnings for the operator at the start."""
     http, store = settings.http, settings.store
     if http.tls_cert and (reason := invalid_now(http.tls_cert)):
         yield f"Clients will refuse the certificate {http.tls_cert}: {reason}."
@@ -300,7 +300,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
 
 
 async def serve_as_worker(job: Job, channel: Channel, opened: socket.socket) -> None:
-    """Serve as one of the workers of a service, until the parent says or is gone."""
+    """Serve as a worker of a service, until the parent stops it or ends."""
     log_to(worker=job.number)
     send, ends = anyio.create_memory_object_stream[str](100)
     services: list[Service] = []
@@ -399,7 +399,7 @@ def check_tenants(settings: Settings) -> None:
 
 
 def server_of(service: Service, http: HttpLimits, **options: Any) -> uvicorn.Server:
-    """Return a server that leaves signals alone, and is bounded in what it takes.
+    """Return a uvicorn server that leaves signals alone and bounds its connections.
 
     X-Forwarded-For and -Proto of the proxies of the settings are believed. ``options`` are
     uvicorn's.
@@ -416,7 +416,7 @@ def server_of(service: Service, http: HttpLimits, **options: Any) -> uvicorn.Ser
 
 
 def for_clients_elsewhere(settings: Settings) -> Settings:
-    """Return the settings without what needs a person, a project or files at the server.
+    """Return settings for remote clients: without a person to ask, a project or local files.
 
     Unless the operator says otherwise, workers must be confined and no browser is started.
     """

@@ -39,7 +39,7 @@ _SHOWN_CHARS = 40
 
 
 class TenantStore:
-    """An ArtifactStore that refuses what is over the quota of a tenant, or of a ``person`` of it.
+    """An ArtifactStore that enforces the quota of a tenant, or of a ``person`` of it.
 
     A reference of another tenant, one that has expired and one that was never given are one error,
     UnknownRef, with the same words. Each operation is timed as ``store``, by its name.
@@ -122,7 +122,7 @@ class TenantStore:
             raise over_stored(what, wait, "quota.artifacts", value)
 
     async def aclose(self) -> None:
-        """Do nothing: who opened the store closes it."""
+        """No-op: the store is closed by its opener."""
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
@@ -131,7 +131,7 @@ class TenantStore:
                 yield path
 
     def __getattr__(self, name: str) -> Any:
-        """Pass on what is not here. Not by one method for each of the Protocol, all alike."""
+        """Forward all other methods to the store, measured and with uniform errors."""
         operation = getattr(self._store, name)
         if name not in _MEASURED:
             return operation

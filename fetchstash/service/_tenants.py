@@ -43,7 +43,7 @@ _WARM_POOLS = 8
 
 
 def _as_reading_tool(call: Call) -> str:
-    """Word a next step for a token that may only read, and can get no more by itself."""
+    """Word a next step for a read-only token, which cannot get more rights by itself."""
     return FOR_MORE if call.action in ("fetch", "fetch_site") else as_tool(call)
 
 
@@ -96,7 +96,7 @@ class Tenants:
         self._closed = False
 
     def host(self, ctx: Context) -> Host:
-        """Return the host that asks. Nobody over HTTP shares our file system."""
+        """Return the host that asks. No HTTP client shares our file system."""
         principal = principal_of(ctx)
         settings = self._tenant(principal.tenant).settings
         can_get_more = principal.issuer and grants_scopes(settings.oauth)
@@ -115,7 +115,7 @@ class Tenants:
         return False
 
     def forget_roots(self) -> None:
-        """Do nothing: no client's folders are asked for."""
+        """No-op: remote clients are not asked for their roots."""
 
     def admit(self, tenant: str, person: str = "") -> None:
         """Count a request. Raises OverQuota, and Busy where too many of them are here.

@@ -1,4 +1,4 @@
-"""What the calls of a service do: each fetch recorded, and a tenant's work counted and limited."""
+"""Work of a service's calls: each fetch is recorded, each tenant's work counted and limited."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -55,7 +55,7 @@ _NICENESS = 10
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """What tenants share: slots, the pace of a site, and what each used of its quotas."""
+    """Limits across tenants: slots, the pace of a site, and each one's use of its quotas."""
 
     fetches: FairLimiter
     conversions: FairLimiter
@@ -247,7 +247,7 @@ class TenantWork:
         return page
 
     async def aclose(self) -> None:
-        """Do nothing: who opened the parts closes them."""
+        """No-op: the parts are closed by their opener."""
 
 
 OfPerson = Callable[[str], Stash]
@@ -257,7 +257,7 @@ OfPerson = Callable[[str], Stash]
 async def open_service_stash(
     tenant: str, settings: Settings, shared: SharedLimits, audit: AuditLog
 ) -> AsyncGenerator[tuple[OfPerson, tuple[WorkerPool, ...]]]:
-    """Open a tenant: what gives each person a Stash ("": the tenant), and the pools of workers.
+    """Open a tenant; yield a function from person ("": the tenant) to Stash, and its workers.
 
     The fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
     alone; a worker that has read a document of it reads none of another.

@@ -48,7 +48,7 @@ Message = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker needs to serve."""
+    """The arguments of a worker process."""
 
     settings: Settings
     host: str
@@ -76,7 +76,7 @@ class Channel:
         self._connection = connection
 
     def listen(self, on_message: Callable[[str, Any], None], on_end: Callable[[], None]) -> None:
-        """Call ``on_message`` for what comes, and ``on_end`` once the other side is gone."""
+        """Call ``on_message`` for each message, and ``on_end`` when the other side has ended."""
         loop = asyncio.get_running_loop()
 
         def read() -> None:
@@ -90,7 +90,7 @@ class Channel:
         loop.add_reader(self._connection.fileno(), read)
 
     def send(self, kind: str, value: Any = None) -> None:
-        """Send a message. One to a process that is gone goes nowhere."""
+        """Send a message. Messages to an ended process are dropped."""
         with suppress(OSError, ValueError):
             self._connection.send((kind, value))
 
@@ -103,14 +103,14 @@ class Channel:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker as the parent knows it. ``measured`` gets what it measured, when it answers."""
+    """The parent's record of a worker. ``measured`` receives its metrics when it reports."""
 
     channel: Channel
     measured: "asyncio.Future[str] | None" = None
 
 
 class Parent:
-    """Keeps ``count`` workers running until it is told to end."""
+    """Keeps ``count`` workers running until it is stopped."""
 
     def __init__(self, settings: Settings, host: str, opened: socket.socket, count: int) -> None:
         self._settings = settings
@@ -141,7 +141,7 @@ class Parent:
             raise self._failure
 
     async def _keep(self, number: int) -> None:
-        """Run a worker, and another each time it ends, until the service does."""
+        """Run a worker, and restart it each time it ends, until the service does."""
         failures = 0
         while not self._is_ending:
             began = time.monotonic()
@@ -180,7 +180,7 @@ class Parent:
             worker.channel.close()
 
     def _take(self, number: int, kind: str, value: Any) -> None:
-        """Take a message of a worker."""
+        """Handle a message of a worker."""
         if kind == "ready":
             self._ready.add(number)
             if len(self._ready) == self._count:

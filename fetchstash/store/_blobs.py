@@ -230,7 +230,7 @@ class Blobs:
             self.path(kind, sha256).unlink()
 
     def files(self) -> Iterator[tuple[Kind, str, int]]:
-        """Go through the files in raw and text: kind, name, size in bytes."""
+        """Yield the kind, name and size in bytes of each file in raw and text."""
         for kind, folder in self._folders.items():
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -238,7 +238,7 @@ class Blobs:
                         yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
 
     def sweep_spool(self, now: float) -> None:
-        """Remove what has lain in the spool for a day at ``now``, in seconds since 1970."""
+        """Remove spool files that are older than a day at ``now``, in seconds since 1970."""
         for path in self._spool.glob("*"):
             with contextlib.suppress(OSError):  # gone meanwhile
                 if _last_change(path) < now - SPOOL_SECONDS:
@@ -281,7 +281,7 @@ class Blobs:
         return path
 
     def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
-        """Begin nothing: a disk is quick."""
+        """No-op: local reads need no prefetch."""
         del texts
         return {}
 
@@ -312,7 +312,7 @@ PIECE = 4 * 2**20
 
 
 def copied(pieces: Iterable[bytes], path: Path) -> str:
-    """Write pieces into a file; return the SHA-256 of what was written."""
+    """Write pieces into a file; return their SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as file:
         for piece in pieces:

@@ -90,7 +90,7 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
 
 
 def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
-    """Return what the settings say of a bucket in obstore's names. Raises BadArgument."""
+    """Return the bucket's settings under obstore's names. Raises BadArgument."""
     config: dict[str, Any] = {}
     _check(url, limits)
     if limits.endpoint:
@@ -116,7 +116,7 @@ def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
 
 
 def _check(url: BucketUrl, limits: StoreLimits) -> None:
-    """Raise BadArgument for what makes no URL of a request: obstore panics at some of it."""
+    """Raise BadArgument for characters that no request's URL may have: obstore panics at some."""
     variables = _VARIABLES if url.scheme == "s3" else {}
     for name, pattern, setting in (
         ("endpoint", _ENDPOINT, limits.endpoint),
@@ -193,7 +193,7 @@ _NO_DEFAULT: Any = object()
 
 
 def _translated(work: Callable[[], T], missing: T = _NO_DEFAULT) -> T:
-    """Do work on a bucket; return ``missing`` for an object that is not there.
+    """Run work on a bucket with its errors translated; return ``missing`` for a missing object.
 
     Raises StoreError. The error of obstore is no cause of it, so that no traceback shows it.
     """
@@ -262,7 +262,7 @@ _FAILURES = (
 
 
 def _failure(text: str) -> StoreError:
-    """Return the error for what obstore says, of which nothing but the status is quoted."""
+    """Return the error for an obstore failure. Only its HTTP status is quoted."""
     for sign, what, step in _FAILURES:
         if match := re.search(sign, text):
             return StoreError(what.format(*match.groups()), step)

@@ -148,7 +148,7 @@ _REQUESTS_AT_ONCE, _PIECES_AT_ONCE = 16, 4
 
 
 class BucketBytes:
-    """What Blobs are, in a bucket, with a bounded cache on this machine."""
+    """Blobs in a bucket, with a bounded cache on this machine."""
 
     def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
         self._bucket = bucket
@@ -199,7 +199,7 @@ class BucketBytes:
         return path
 
     def _pieces(self, blob: Blob, ref: str) -> Generator[bytes]:
-        """Go through the bytes of a blob, a few requests for them at a time."""
+        """Yield the bytes of a blob; a few requests for them run at a time."""
         fetch, running = BucketSource(self._bucket, blob, ref).read, deque[Future[bytes]]()
         if blob.size <= PIECE:  # may be read by a thread that must not wait for another of them
             yield fetch(0, blob.size)

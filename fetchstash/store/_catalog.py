@@ -31,7 +31,7 @@ from fetchstash.store._schema import SQLITE, take_steps
 
 
 def version(db: sqlite3.Connection) -> int:
-    """Return how many steps the catalogue has taken; 0 for an empty one."""
+    """Return a change counter, None if it cannot be read without blocking."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -85,7 +85,7 @@ class Catalog:
 
     @contextlib.contextmanager
     def reading(self) -> Generator[Connection]:
-        """Lend a connection to read one consistent state with."""
+        """Yield a connection for reading one consistent state."""
         with self.connection() as db:
             db.execute("BEGIN")
             try:
@@ -95,7 +95,7 @@ class Catalog:
 
     @contextlib.contextmanager
     def locked(self, *, make_room: bool = False) -> Generator[Connection]:
-        """Hold the store's lock and lend a connection for changes of rows and their files.
+        """Hold the store's lock; yield a connection for changing rows and their files.
 
         ``make_room``: the change frees disk space, and may use the reserve for it. Raises
         StoreError at the end if the catalogue was moved or deleted meanwhile.
@@ -108,7 +108,7 @@ class Catalog:
 
     @contextlib.contextmanager
     def _open_reserve(self) -> Generator[None]:
-        """Give up the reserve meanwhile: SQLite writes even to delete."""
+        """Free the reserved disk space meanwhile, because SQLite writes even to delete."""
         self._give_up_reserve()
         try:
             yield
@@ -173,7 +173,7 @@ class Catalog:
 
     @contextlib.contextmanager
     def connection(self, *, check_after: bool = False) -> Generator[Connection]:
-        """Lend a connection. Each statement for itself sees one consistent state.
+        """Yield a connection. Each statement by itself sees one consistent state.
 
         ``check_after``: raise StoreError at the end if the file was moved or deleted meanwhile.
         """
@@ -204,7 +204,7 @@ class Catalog:
             )
 
     def _identity(self) -> Identity:
-        """Return what tells the file from others of its name. Raises StoreError if missing."""
+        """Return the file's identity (device and inode). Raises StoreError if it is missing."""
         try:
             status = self._path.stat()
         except FileNotFoundError:

@@ -44,7 +44,7 @@ KEPT = 16
 
 @dataclass(slots=True)
 class Known:
-    """What was read of an artifact whose row is this, at ``version`` of the catalogue if known."""
+    """An artifact's facts and text as read earlier; ``version`` is the catalogue's, if known."""
 
     row: rows.Row
     facts: Facts | None = None
@@ -53,7 +53,7 @@ class Known:
 
 
 class CatalogReads(ArtifactStore):
-    """The reading half of a store whose artifacts are rows: what blocks runs ``in_thread``.
+    """The reading half of a store whose artifacts are rows. Blocking work runs ``in_thread``.
 
     Must not be used after a fork.
     """
@@ -81,7 +81,7 @@ class CatalogReads(ArtifactStore):
         return self._files.spool
 
     def _follow(self) -> None:
-        """Open the store anew if somebody moved or deleted it since."""
+        """Reopen the store if somebody moved or deleted it."""
 
     @abstractmethod
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search: ...
@@ -117,7 +117,7 @@ class CatalogReads(ArtifactStore):
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend a file with the raw bytes, which stays if the artifact goes."""
+        """Yield a file with the raw bytes, which stays readable if the artifact is deleted."""
 
         def lend() -> Path:
             with self._reads.reading() as db:
@@ -279,7 +279,7 @@ class CatalogReads(ArtifactStore):
         return known.facts
 
     def _known(self, row: rows.Row) -> Known:
-        """Return what was read of an artifact since its row was written."""
+        """Return the facts and text that were read since the artifact's row was written."""
         known = self._kept.get(row.ref)
         if known is None or known.row != row:
             if len(self._kept) >= KEPT:

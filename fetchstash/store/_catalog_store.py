@@ -29,7 +29,7 @@ NO_FILES: Mapping[Path, Blob] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Change:
-    """A change of rows in a transaction, and what follows from it for files.
+    """A change of rows in a transaction, with its consequences for files.
 
     ``blobs`` have just been measured. ``written`` are the artifacts whose rows are new or others,
     ``forgotten`` those that have none any more, ``unnamed`` the bytes that nothing names now,
@@ -172,7 +172,7 @@ class CatalogStore(CatalogReads):
     def take_over(
         self, record: Record, url_keys: Sequence[bytes], raw: Path, text: Path | None
     ) -> None:
-        """Keep what another store has handed over: two files of the spool, and the record."""
+        """Store an artifact from another store: two files of the spool, and the record."""
         record["facts"].pop("path", None)  # of the other store
 
         def insert(change: Change) -> None:
@@ -305,7 +305,7 @@ class CatalogStore(CatalogReads):
         return self._change(set_pin)
 
     def _record_reads(self, db: Db) -> None:
-        """Record the use of what was read since the last change, so that it does not go next."""
+        """Record the reads since the last change, so that what was read is not evicted next."""
         for ref in list(self._read):  # of all views
             rows.use(db, ref)
             self._read.pop(ref, None)

@@ -27,7 +27,7 @@ class StoreClock:
     pending: float | None = None
 
     def look(self, wall: float) -> "StoreClock":
-        """Return the clock after somebody's wall clock was read.
+        """Return the clock after a reading of somebody's wall clock.
 
         A jump of more than a day is believed when a look at least an hour later confirms it. A look
         that does not confirm it shows that the earlier clock was wrong.

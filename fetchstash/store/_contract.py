@@ -1,4 +1,4 @@
-"""What a store keeps and returns: facts, references, queries, findings."""
+"""The values of a store: facts, references, queries, findings."""
 
 import base64
 import hashlib
@@ -122,7 +122,7 @@ class Facts(DocumentFacts):
 
     @classmethod
     def from_json(cls, data: dict[str, Any], **own: Any) -> "Facts":
-        """Read what ``to_json`` made; unknown names are ignored. ``own`` replaces what it says.
+        """Parse the output of ``to_json``; unknown names are ignored. ``own`` overrides its values.
 
         Raises KeyError, TypeError or ValueError on anything else.
         """
@@ -292,7 +292,7 @@ def stamp(
     max_age_days: float,
     path: str | None = None,
 ) -> Facts:
-    """Return the facts of a new artifact: a fresh reference, and what was measured of its bytes.
+    """Return the facts of a new artifact: a fresh reference, and the measures of its bytes.
 
     ``now`` is seconds since 1970.
     """

@@ -33,7 +33,7 @@ class Transactions(Protocol):
 
 
 class Counts:
-    """What several processes count together. All methods raise StoreError and Busy."""
+    """Counters that several processes share. All methods raise StoreError and Busy."""
 
     def __init__(self, run: Transactions) -> None:
         self._run = run
@@ -66,7 +66,7 @@ class Counts:
     async def ask(
         self, name: str, part: str, limit: int, now: float, seconds: float
     ) -> tuple[bool, float]:
-        """Note that a name asks for a part ``now``, unless it has asked for ``limit`` others.
+        """Record a request for a part, unless the name asked for ``limit`` other parts already.
 
         Those of the last ``seconds`` count. Returns whether it may, and when it asked for the
         oldest of them. Times are seconds since 1970.
@@ -140,7 +140,7 @@ class Counts:
         return await self._run(read)
 
     async def note(self, kind: str, part: str, *, ago: float = 0) -> None:
-        """Note that something of a kind happened ``ago`` seconds ago."""
+        """Record an event of a kind, ``ago`` seconds ago."""
 
         def noted(db: Db) -> None:
             db.execute(

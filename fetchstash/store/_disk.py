@@ -1,4 +1,4 @@
-"""Files and folders of a store: private, synced, and what the system refuses, in words."""
+"""Files and folders of a store: private, synced; and system errors in words."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ from fetchstash.text import clip
 
 
 def reached(step: str) -> None:
-    """Do nothing: a moment is reached at which tests end the process.
+    """No-op: tests end the process at this point.
 
     put:  measured → locked → renamed → folders_synced → committed → put_done
     gc:   locked → committed → unlinked → gc_done
@@ -153,7 +153,7 @@ def locked(path: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def locked_now(path: Path) -> Generator[bool]:
-    """Hold the lock of file ``path`` if nobody else does, and say whether that is so."""
+    """Lock a file if it is free, without waiting; yield whether it was."""
     fd = _open_lock(path)
     try:
         yield _try_lock(fd) and is_at(fd, path)
@@ -174,7 +174,7 @@ def refuse_disabled_locks(path: Path) -> None:
 
 
 class Presence:
-    """A shared lock on a file, held until ``close``, that says: somebody uses this.
+    """A shared lock on a file, held until ``close``: it shows that the store is in use.
 
     ``when_alone`` is called first if nobody else holds it, and nobody can take it meanwhile.
     Windows has no shared locks of this kind: there nobody is ever known to be alone.
@@ -198,7 +198,7 @@ class Presence:
             os.close(self._fd)  # whoever left last removed it since
 
     def _enter(self, when_alone: Callable[[], None]) -> bool:
-        """Take the lock. Return whether its file is still the one that others will find."""
+        """Take the lock. Return whether its file is still at its path."""
         if sys.platform == "win32":
             return True
         if _try_lock(self._fd) and self.is_current():
@@ -211,7 +211,7 @@ class Presence:
         return _leads_to(self._path, self._status)
 
     def alone(self) -> bool:
-        """Return whether nobody else holds it. If so nobody can before ``close``."""
+        """Return whether no other process holds it; then none can take it before ``close``."""
         return sys.platform != "win32" and _try_lock(self._fd)
 
     def close(self) -> None:
@@ -325,7 +325,7 @@ def _catalogue_error(error: sqlite3.Error) -> FetchstashError:
 
 
 def is_disk_full(error: sqlite3.Error) -> bool:
-    """Return whether SQLite found no room for the log, the catalogue or its shared memory."""
+    """Return whether SQLite lacked disk space for the log, the catalogue or its shared memory."""
     name = getattr(error, "sqlite_errorname", "") or ""
     return name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"))
 

@@ -109,7 +109,7 @@ class LocalStore(CatalogStore):
         return is_whole
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
-        """Return the facts, and the text. What was read before and is as it was needs no thread."""
+        """Return the facts and the text. Unchanged texts that were read before need no thread."""
         known = self._unchanged(ref_or_url)
         blob = known.row.text_blob if known else None
         if known and known.facts and known.text and blob:
@@ -123,7 +123,7 @@ class LocalStore(CatalogStore):
         return await super().open_artifact(ref_or_url)
 
     def _unchanged(self, ref_or_url: str) -> Known | None:
-        """Return what was read of a reference, if nothing in the store was changed since.
+        """Return what was read of a reference earlier, if the store did not change since.
 
         The same is asked for one that was never read: an expired one and a guess cost alike.
         """
@@ -214,7 +214,7 @@ class LocalStore(CatalogStore):
         return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size, self
 
     def search_here(self, job: "_FolderSearch", cancelled: Callable[[], bool]) -> SearchResult:
-        """Do a search of this process."""
+        """Run a search in this process."""
         self._follow()
         texts = self._named_texts(job.refs) if job.refs else self._run_texts()
         opened, named = self._stored_text, bool(job.refs)
@@ -347,7 +347,7 @@ _NEW_SECONDS = 60
 
 
 def _remove_left_behind() -> None:
-    """Remove the folders of processes that were killed. Windows does not say who has one open."""
+    """Remove the folders of killed processes. Windows does not show which are open."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
         with contextlib.suppress(OSError, StoreError):
             status = folder.lstat()

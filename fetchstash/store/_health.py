@@ -86,7 +86,7 @@ def _mended(ailment: Ailment) -> Finding:
 
 
 def examine(folder: Path) -> Iterator[Ailment]:
-    """Go through everything that may be wrong. Each may be mended before the next is asked for."""
+    """Yield each finding. It may be mended before the next is asked for."""
     yield from _sqlite()
     folder = folder.resolve()
     try:
@@ -364,7 +364,7 @@ class _Store:
             yield Ailment(finding, partial(self._write_sidecars, missing))
 
     def _has_sidecar(self, db: Connection, ref: str) -> bool:
-        """Return whether the sidecar of an artifact says what its row says."""
+        """Return whether an artifact's sidecar equals its row."""
         sidecar = self._sidecars.read(ref)
         with contextlib.suppress(ValueError):  # a damaged row, which is reported by itself
             return sidecar == rows.record(db, ref)

@@ -183,7 +183,7 @@ def project_of(run: str) -> str:
 
 
 def project_run(folder: Path) -> str:
-    """Return the run of a project's folder; the process's own for what is no project.
+    """Return the run of a project's folder; outside any project the process's own run.
 
     Hosts without a project start servers in / or in the home folder.
     """
@@ -217,7 +217,7 @@ def person_run(name: str, issuer: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Who looks at a store: the run of what it puts, that of its lists, and that of references.
+    """The scope of a user of the store: its run for puts, for lists, and for references.
 
     Lists, searches, look-ups by URL and clean-up are of ``lists``; a reference opens if its
     artifact is of ``refs``, or of DEFAULT_RUN: what was put before there were persons has no other

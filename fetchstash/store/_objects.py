@@ -184,7 +184,7 @@ class FolderObjects(Objects):
 
 
 def _raise(error: OSError) -> None:
-    """Raise what keeps a folder from being listed; one that is not there has no keys."""
+    """Raise the error that keeps a folder from being listed; a missing folder has no keys."""
     if not isinstance(error, FileNotFoundError):
         raise error
 

@@ -109,7 +109,7 @@ async def tenants_of(limits: StoreLimits) -> list[str]:
 
 
 async def stores_of(limits: StoreLimits) -> list[str]:
-    """Return whose stores the settings lead to: "" for their own, then the tenants beside it.
+    """Return the tenants whose stores the settings lead to; "" is the base store.
 
     A service in a folder keeps nothing in its own: where that never was a store, it is none.
     """

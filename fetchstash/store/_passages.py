@@ -35,7 +35,7 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where in a text a passage stands: the headings above it, and whether it is in a code block.
+    """The section of a passage: the headings above it, and whether it is code.
 
     The comments of code are no headings.
     """
@@ -59,7 +59,7 @@ class Section:
 
     @classmethod
     def load(cls, dumped: str) -> Self:
-        """Read what ``dump`` returned."""
+        """Parse the output of ``dump``."""
         fenced, *headings = json.loads(dumped)
         return cls(tuple(Heading(*heading) for heading in headings), fenced)
 
@@ -117,7 +117,7 @@ def passages(
 
 
 def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, bytes]]:
-    """Go through the lines of a text with their numbers; a line longer than a passage is cut.
+    """Yield the lines of a text with their numbers; lines longer than a passage are cut.
 
     Blank lines that are more than a passage holds come at once, with the number of the last.
     """
@@ -289,7 +289,7 @@ _HITS = """
 def find(
     db: sqlite3.Connection, query: Query, texts: Collection[str]
 ) -> tuple[list[Hit], Statistics]:
-    """Return the passages of these texts that may be the best, and what is known of their words."""
+    """Return the best candidate passages of these texts, with the frequencies of their words."""
     languages = [name for (name,) in db.execute("SELECT name FROM language")]
     if not languages:
         return [], Statistics(0, [0] * len(query.words))
@@ -326,12 +326,12 @@ def find(
 
 
 def _match(forms: Iterable[Iterable[str]]) -> str:
-    """Return the query for passages with any of these words in any of its forms."""
+    """Return the index query for passages with any form of any of these words."""
     return " OR ".join(f'"{term}"' for terms in forms for term in terms)
 
 
 def _rarest(forms: list[list[str]], holding: list[int]) -> list[list[str]]:
-    """Return the words that MAX_RANKED passages hold together, the rarest, and one at least.
+    """Return the rarest words that MAX_RANKED passages hold together, at least one.
 
     Ranking takes time for each of these passages. Common words hardly change the order.
     """

@@ -93,7 +93,7 @@ class Sidecars:
         return {(kind, str(record.get(kind))) for record in records for kind in KINDS}
 
     def refs(self) -> Iterator[str]:
-        """Go through the references that have a record."""
+        """Yield the references that have a sidecar."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             yield from (entry.name for entry in entries if is_ref(entry.name))
 
@@ -159,7 +159,7 @@ class Place:
         self._presence = self._open()
 
     def follow(self) -> None:
-        """Open the folder anew if somebody moved or deleted it since."""
+        """Reopen the folder if somebody moved or deleted it."""
         if self._presence.is_current():
             return
         with self._opening:
@@ -217,13 +217,13 @@ class Place:
         return [] if sys.platform == "win32" else list(self._leases.iterdir())
 
     def end_lease(self) -> None:
-        """Give up the lease of an ephemeral run whose artifacts are removed."""
+        """Release the lease of an ephemeral run after its artifacts were removed."""
         if self._lease:
             self._lease.remove()
             self._lease = None
 
     def alone(self) -> bool:
-        """Return whether nobody else has the store open. If so nobody can before ``close``."""
+        """Return whether no other process has the store open; then none can before ``close``."""
         return self._presence.is_current() and self._presence.alone()
 
     def close(self) -> None:
@@ -244,7 +244,7 @@ class Place:
 
 
 def was_store(folder: Path) -> bool:
-    """Return whether a folder is a store or was one, whose catalogue may be lost.
+    """Return whether a folder is or was a store, even if its catalogue is lost.
 
     The folder of a service has its tenants' stores beside it and need not be one itself.
     """

@@ -77,13 +77,13 @@ def schema_of(tenant: str) -> str:
 
 
 class _Bounded(Protocol):
-    """What `_bounded` adds to a connection: how many seconds an answer may take."""
+    """A connection's time limit for each answer, in seconds."""
 
     patience: float
 
 
 class Connection:
-    """A connection in a transaction, whose path is the schema of one tenant."""
+    """A connection in a transaction; its search path is one tenant's schema."""
 
     dialect = POSTGRES
 
@@ -94,7 +94,7 @@ class Connection:
         return self._connection.execute(sql.replace("?", "%s").encode(), parameters)
 
     def be_patient(self, seconds: int) -> None:
-        """Let each statement of this transaction take so long."""
+        """Set the time limit of each statement of this transaction."""
         self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
         cast("_Bounded", self._connection).patience = seconds
 
@@ -110,11 +110,11 @@ class Database:
         self._pool = _borrow_pool(self._url)
 
     def close(self) -> None:
-        """Give the pool back. It closes with the last catalogue of its database."""
+        """Release the pool. It closes with the last catalogue of its database."""
         _return_pool(self._url)
 
     def is_new(self) -> bool:
-        """Return whether nobody has made the schema yet."""
+        """Return whether the schema does not exist yet."""
         with self.connection() as db:
             return not self._version(db)
 
@@ -161,7 +161,7 @@ class Database:
 
     @contextlib.contextmanager
     def connection(self) -> Generator[Connection]:
-        """Lend a connection in a transaction, which is committed at the end."""
+        """Yield a connection in a transaction, which is committed at the end."""
         import psycopg  # noqa: PLC0415 - an extra
 
         try:
@@ -174,7 +174,7 @@ class Database:
 
     @contextlib.contextmanager
     def changing(self) -> Generator[Connection]:
-        """Lend a connection for changes of rows. The changes of a tenant happen one by one.
+        """Yield a connection for changing rows. A tenant's changes run one after the other.
 
         The lock is the row that says which schema this is, so that no two changes wait for each
         other in a circle, and none is made to a schema that another replica has migrated since.
@@ -296,7 +296,7 @@ def _bounded_connection() -> Any:
         patience = _ANSWER_SECONDS
 
         def wait(self, gen: Any, *options: Any, **named: Any) -> Any:
-            """Run what talks to the server; it is woken ten times a second."""
+            """Run an exchange with the server; it checks for cancellation ten times a second."""
             return super().wait(self._in_time(gen), *options, **named)
 
         def _in_time(self, gen: Any) -> Generator[Any, Any, Any]:
@@ -326,7 +326,7 @@ def _return_pool(url: str) -> None:
 
 
 def _failure(error: "psycopg.Error") -> StoreError | Busy:
-    """Return the error for what the database said. Only its kind is quoted."""
+    """Return the error for a database failure. Only its class is quoted."""
     from psycopg import OperationalError, errors  # noqa: PLC0415 - an extra
     from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415 - an extra
 

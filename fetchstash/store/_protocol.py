@@ -1,4 +1,4 @@
-"""ArtifactStore: what any store promises, and what one may leave out."""
+"""ArtifactStore: the contract of every store, with its optional parts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class ArtifactStore(Protocol):
         return Usage(len(listed), size, min(expiries, default=0.0))
 
     def seen_from(self, view: View) -> "ArtifactStore":
-        """Return the same store as somebody else sees it; it closes with this one."""
+        """Return the same store with another view; it closes with this one."""
         raise StoreError(f"This store has no run {view.puts}.", "Use another store.")
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
@@ -81,7 +81,7 @@ class ArtifactStore(Protocol):
 
     @abstractmethod
     def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
-        """Lend a file with the raw bytes. It is there until the context ends; never write to it."""
+        """Yield a file with the raw bytes, valid until the context ends; never write to it."""
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or all of the run where ``refs`` is empty.

@@ -1,4 +1,4 @@
-"""Words of a text or a query, and which passages answer a query best; without a model.
+"""Split texts and queries into words, and rank passages for a query; without a model.
 
 BM25 over two fields, the passage and the headings above it (Robertson and Zaragoza 2009, The
 Probabilistic Relevance Framework), then the share of the query's words that occur, and how close.
@@ -76,7 +76,7 @@ _LONGEST = 64
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of a word, compiled for the first search: that takes 4 ms."""
+    """Return the pattern of a word, compiled at the first search because that takes 4 ms."""
     return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
 
 
@@ -101,12 +101,12 @@ def words(text: str) -> list[str]:
 
 
 def offsets(text: str) -> Iterable[tuple[int, list[str]]]:
-    """Return where each word of a text begins, and what ``words`` makes of it."""
+    """Return the offset of each word of a text, and its forms as ``words`` gives them."""
     return ((word.start(), words(word[0])) for word in _word().finditer(text))
 
 
 def language_of(text: str) -> str:
-    """Return the language of a text by its most usual words: English if it is none of ours."""
+    """Return a text's language by its most frequent words; English if none of ours fits."""
     counts = Counter(words(text))
     known = {name: sum(counts[word] for word in listed) for name, listed in COMMON.items()}
     return max(known, key=lambda name: known[name])

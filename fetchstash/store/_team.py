@@ -309,7 +309,7 @@ def _take_claim(db: Db, blob: Blob) -> bool:
 
 
 def _orphans(db: Db, stored: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
-    """Return what is stored without a row, and waits for no sweep."""
+    """Return stored objects that have no row and wait for no sweep."""
     known = db.execute("SELECT kind, sha256 FROM blob UNION SELECT kind, sha256 FROM unnamed")
     return sorted(set(stored).difference((kind, sha256) for kind, sha256 in known))
 
@@ -320,7 +320,7 @@ def _has_row(db: Db, blob: Blob) -> bool:
 
 
 def _terms_of(text: Path) -> tuple[list[str], bool]:
-    """Return the words of a text by which it is found, and whether they are all."""
+    """Return the search terms of a text, and whether they are complete."""
     with text.open("rb") as file:
         data = file.read(_INDEXED_BYTES)
         is_whole = not file.read(1)
@@ -380,7 +380,7 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
 
 
 def _alternatives(word: str, stem: str) -> str:
-    """Return the part of a tsquery for a word and for all that begins with its stem."""
+    """Return the tsquery part for a word and all words that begin with its stem."""
     begins = f"{_quoted(stem[:_LONGEST_TERM])}:*"
     return begins if word.startswith(stem) else f"({_quoted(word)} | {begins})"
 

@@ -1,4 +1,4 @@
-"""A stored text: where its characters and lines stand, and slices of any unit.
+"""A stored text: the index of its characters and lines, and slices of any unit.
 
 With it any line or character costs one look-up and one block, whatever the size of the text. It
 takes 16 bytes for each block. A character belongs to the block that holds its first byte.
@@ -58,7 +58,7 @@ class StrideIndex:
 
     @classmethod
     def unpack(cls, size: int, chars: int, lines: int, packed: bytes) -> "StrideIndex":
-        """Read what ``pack`` made. Raises ValueError on anything else."""
+        """Parse the output of ``pack``. Raises ValueError on anything else."""
         half = len(packed) // 2
         columns = array("Q", packed[:half]), array("Q", packed[half:])
         if len(columns[0]) != max(-(-size // STRIDE), 1) or len(columns[0]) != len(columns[1]):
@@ -137,7 +137,7 @@ class NotCached(Exception):
 
 
 class FileSource:
-    """A ByteSource over an open file, which stays readable when somebody unlinks it."""
+    """A ByteSource over an open file, which stays readable after an unlink."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -49,7 +49,7 @@ _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
 class Job(Protocol):
-    """A search as data. ``open`` opens what it reads, the store of ``limits``."""
+    """A search as data. ``open`` opens the store of ``limits`` that it reads."""
 
     @property
     def limits(self) -> StoreLimits: ...
@@ -67,7 +67,7 @@ Key = tuple[str, Path]
 
 
 def _key(limits: StoreLimits) -> Key:
-    """Return what tells one store from others: its place."""
+    """Return the identity of a store: its place."""
     return limits.url, limits.folder
 
 
@@ -81,7 +81,7 @@ class Child:
         self.keys: set[Key] = set()
 
     def ask(self, job: Job) -> SearchResult:
-        """Do a job. Blocks until it is done, or ``end`` is called. Raises FetchstashError."""
+        """Run a job. Blocks until it is done, or ``end`` is called. Raises FetchstashError."""
         self.keys.add(_key(job.limits))
         while True:
             is_new = self._process is None
@@ -145,7 +145,7 @@ _lock = Lock()
 
 
 def take(limits: StoreLimits) -> Child:
-    """Return an idle process for a job: one that has open what the job reads, if there is one."""
+    """Return an idle process for a job, if possible one that has the job's store open."""
     with _lock:
         for number, child in enumerate(_idle):
             if _key(limits) in child.keys:
@@ -172,7 +172,7 @@ def end_processes(limits: StoreLimits) -> None:
 
 
 def _leave() -> None:
-    """End this process when what it indexes is indexed."""
+    """End this process after the index that it is building is written."""
     for thread in threads():
         if thread.name == INDEXING:
             thread.join()
@@ -180,7 +180,7 @@ def _leave() -> None:
 
 
 def main() -> None:
-    """Do jobs until stdin ends."""
+    """Run jobs until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the server ends us
     if sys.platform != "win32":
         with suppress(OSError):
@@ -220,14 +220,14 @@ Turn = Callable[[], AbstractAsyncContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Who waits for whom: a grep takes milliseconds, and never waits behind searches."""
+    """The queues of threads: a grep takes milliseconds, and never waits behind searches."""
 
     grep: Turn = nullcontext
     search: Turn = nullcontext
 
 
 class RunsInThreads(Protocol):
-    """What has methods that block."""
+    """The base of classes with blocking methods."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run work in a thread."""
@@ -290,7 +290,7 @@ class Threads:
             return await _abandonable(work, self._searches)
 
     async def search(self, job: Job) -> SearchResult:
-        """Do a search in a process, which a cancelled call kills."""
+        """Run a search in a process, which a cancelled call kills."""
         # Who waits here holds no process: each would start one of its own.
         async with self._turns.search(), self._processes:
             child = take(job.limits)

@@ -1,4 +1,4 @@
-"""Who sends a request: tokens of our own, and those of an identity provider.
+"""Authentication: tokens of our own, and those of an identity provider.
 
 ``verifier`` returns what turns a token into a Principal: its tenant, its name and its scopes.
 Knows no HTTP: the status, the challenge (WWW-Authenticate) and the metadata document are values

@@ -1,4 +1,4 @@
-"""An identity provider: its keys (RFC 7517), and what it says of opaque tokens (RFC 7662)."""
+"""An identity provider: its keys (RFC 7517), and its introspection (RFC 7662)."""
 
 import json
 import time
@@ -163,7 +163,7 @@ class Issuer:
         return bool(self._client[0])
 
     async def introspect(self, token: str) -> Mapping[str, Any]:
-        """Return what the provider says of an opaque token, {} for one that is not active.
+        """Introspect an opaque token at the provider; return its claims, {} if it is not active.
 
         Raises FetchFailed and Busy where that cannot be known now.
         """
@@ -194,7 +194,7 @@ class Issuer:
 
     @asynccontextmanager
     async def _asked(self) -> AsyncGenerator["httpx2.AsyncClient"]:
-        """Yield a client. Who leaves meanwhile does not interrupt it for others."""
+        """Yield an HTTP client. A cancelled caller does not interrupt the request for others."""
         import httpx2  # noqa: PLC0415 - it takes 0.1 s
 
         from fetchstash.fetch import tls_context  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""Tokens of an identity provider: what they must say; and how any token is verified.
+"""Tokens of an identity provider: their required claims; and the verifier of any token.
 
 A resource server of OAuth 2.1 (draft-ietf-oauth-v2-1, section 5.2) that takes RFC 9068's tokens,
 those of providers that leave out its type, and opaque ones that the provider explains (RFC 7662).
@@ -57,7 +57,7 @@ class OAuthTokens:
         self._now = now
 
     async def verify(self, token: str) -> Principal:
-        """Return whom a token stands for.
+        """Return the principal of a token.
 
         Raises Rejected, and FetchFailed or Busy while the provider cannot be asked.
         """
@@ -112,7 +112,7 @@ class OAuthTokens:
             raise Rejected("malformed", "The token is no JWT that can be read.") from None
 
     def _check_introspected(self, claims: Mapping[str, Any]) -> None:
-        """Check what the provider said of an opaque token (RFC 7662, section 2.2)."""
+        """Check the provider's claims about an opaque token (RFC 7662, section 2.2)."""
         if not claims:
             raise Rejected("unknown", "The provider does not know the token, or not any more.")
         if claims.get("iss", self._limits.issuer) != self._limits.issuer:
@@ -175,7 +175,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _normalized(value: str) -> str:
-    """Return what a provider calls a group or an organisation as a name: "/Team A" as "team-a"."""
+    """Return a provider's group name as a tenant's name: "/Team A" becomes "team-a"."""
     return re.sub(r"[ ._]+", "-", value.strip().removeprefix("/").lower())
 
 
@@ -249,7 +249,7 @@ def _check_limits(limits: OAuthLimits) -> None:
 
 
 def verifier(settings: Settings, objects: Objects) -> OwnTokens:
-    """Return what verifies tokens: our own, and those of oauth.issuer where that is set.
+    """Return the verifier of our own tokens, and of oauth.issuer's where that is set.
 
     Raises BadArgument for settings that cannot be right, and where PyJWT is missing.
     """

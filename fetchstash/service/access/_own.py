@@ -1,4 +1,4 @@
-"""Tokens of our own: made once, kept as hashes beside the artifacts, and verified from a cache.
+"""Our own tokens: created once, stored as hashes beside the artifacts, verified from a cache.
 
 A token is ``fstash_``, its id of 12 characters, its secret of 43, and a CRC-32 of all that in 6:
 scanners of secrets find it, and a slip of the pen is rejected without a look into the store.
@@ -51,7 +51,7 @@ _log = logging.getLogger("fetchstash.service.access")
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What is kept of a token. ``created`` and ``expires`` are times in UTC, as ISO 8601 has them.
+    """The stored record of a token. ``created`` and ``expires`` are UTC times in ISO 8601.
 
     ``hash`` is the SHA-256 of the token: of 256 random bits, so that nothing slower is needed.
     """
@@ -65,7 +65,7 @@ class TokenRecord:
     hash: str
 
     def listed(self) -> dict[str, object]:
-        """Return what a list shows: all but the hash."""
+        """Return the record without its hash, for lists."""
         facts = asdict(self)
         del facts["hash"]
         return facts
@@ -105,7 +105,7 @@ class OwnTokens:
         self._lock = anyio.Lock()
 
     async def verify(self, token: str) -> Principal:
-        """Return whom a token stands for. Raises Rejected, StoreError, or Busy."""
+        """Return the principal of a token. Raises Rejected, StoreError, or Busy."""
         if self._provider and not token.startswith(PREFIX):
             return await self._provider.verify(token)
         match = _TOKEN.fullmatch(token)

@@ -1,4 +1,4 @@
-"""Who sends a token, and the answers to bad ones."""
+"""The principal of a request, and the answers to bad tokens."""
 
 import re
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or program of a tenant, and what it may do: FETCH includes READ.
+    """A person or program of a tenant, with its scopes: FETCH includes READ.
 
     ``name`` is that of the token, or what the provider calls the person. ``issuer`` vouches for
     it, "" for a token of our own, whose id is ``token``. Tokens of one name are one person.
@@ -87,7 +87,7 @@ class Principal:
 
     @property
     def run(self) -> str:
-        """The run of what the person keeps."""
+        """The run that holds the person's artifacts."""
         return person_run(self.name, self.issuer)
 
     def may(self, scope: str) -> bool:
@@ -100,7 +100,7 @@ LOCAL = Principal("local", "local", frozenset({READ, FETCH}))
 
 
 class Verifier(Protocol):
-    """Tells whose a token is."""
+    """Verifies tokens."""
 
     async def verify(self, token: str) -> Principal:
         """Return whom ``token`` stands for.
@@ -198,5 +198,5 @@ def challenge(limits: OAuthLimits, rejected: Rejected | None = None) -> str:
 
 
 def _quotable(text: str) -> str:
-    """Return what may stand between quotes in a parameter (RFC 6750, section 3)."""
+    """Return a value without characters that a quoted parameter cannot hold (RFC 6750, 3)."""
     return "".join(c for c in text if " " <= c <= "~" and c not in '"\\')
