@@ -1,4 +1,4 @@
-"""Stash and Artifact, the library's front door: the one place where fetch, handlers and store meet.
+"""Stash and Artifact, the library's front door: here fetch, handlers and store meet.
 
 Methods return values; ``render`` makes of them what a model or a person is shown.
 """

@@ -1,4 +1,4 @@
-"""An artifact: what is known of it, and ways to read it."""
+"""An artifact: its facts, and methods to read it."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -99,7 +99,7 @@ class Artifact(StoredDocument):
         end: int | None = None,
         max_chars: int | None = None,
     ) -> Slice:
-        """Return exactly a part of the text, of all of it or of what ``path`` names.
+        """Return exactly a part of the text, or of the part that ``path`` points to.
 
         Lines, pages and rows count from 1, end included; chars and bytes from 0, end excluded.
         ``max_chars`` cuts at the last whole unit that fits. Raises NoText, OutOfRange or
@@ -139,5 +139,5 @@ class Artifact(StoredDocument):
         return await self.stash.picture(self.ref, page, path=path)
 
     def raw(self) -> AbstractAsyncContextManager[Path]:
-        """Give the document's own bytes as a file, valid while the context is open."""
+        """Yield a file with the document's own bytes, valid while the context is open."""
         return self.stash.raw(self.ref)

@@ -1,4 +1,4 @@
-"""What changed between two texts, by passage, with the line numbers of both.
+"""The difference between two texts, by passage, with the line numbers of both.
 
 A passage is a line of a stored text: a paragraph, a row of a table, a record. Lines that stand once
 in each text are matched first, as patience diff does, so that time grows with n log n whatever the
@@ -90,7 +90,7 @@ async def compared(
 
 
 async def with_earlier(store: ArtifactStore, facts: Facts, earlier: Facts | None) -> Facts:
-    """Note what the URL of an artifact gave before, and how many passages are others now."""
+    """Add the URL's earlier artifact to the facts, and the number of changed passages."""
     if earlier is None or earlier.artifact_ref == facts.artifact_ref:
         return facts
     with suppress(UnknownRef, ExpiredRef, NoText):
@@ -109,7 +109,7 @@ async def with_earlier(store: ArtifactStore, facts: Facts, earlier: Facts | None
 
 
 def printed(named: str, earlier: str, later: str) -> str:
-    """Return what changed since the text ``named``, or that nothing did, in lines.
+    """Return the changes since the text ``named`` as lines, or that there are none.
 
     Texts as long as MOST_CHARS are the beginnings of longer ones.
     """
@@ -166,7 +166,7 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> tuple[list[Pair], list[Pair]
 
 
 def _unique_in_both(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
-    """Return the places of each line that stands once in ``a`` and once in ``b``."""
+    """Return the positions of each line that occurs once in ``a`` and once in ``b``."""
     places = [dict[str, int](), dict[str, int]()]
     for found, lines in zip(places, (a, b), strict=True):
         for number, line in enumerate(lines):
@@ -178,7 +178,7 @@ def _unique_in_both(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
 
 
 def _in_order(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Return the longest run of pairs whose second numbers rise, and the others."""
+    """Return the longest run of pairs with rising second numbers, and the other pairs."""
     ends: list[int] = []  # the least second number that ends a run of each length
     at: list[int] = []
     before: list[int] = []
@@ -219,7 +219,7 @@ def _range(lines: Sequence[Line]) -> str:
 
 
 def _printed(lines: Sequence[Line], others: Sequence[Line], mark: str) -> Iterator[str]:
-    """Yield lines with mark and number; of a long one what differs from its counterpart."""
+    """Yield lines with mark and number; long lines are reduced to their difference."""
     for n, (number, line) in enumerate(lines):
         other = others[n][1] if len(others) == len(lines) else ""
         first = _common(line, other)

@@ -83,7 +83,7 @@ _OPEN_FLAGS = sum(
 
 
 def _place_of(file: BinaryIO, path: Path) -> Path:
-    """Return where an open file is now, by the system's word where it gives one."""
+    """Return the current path of an open file, as the system reports it where it can."""
     if sys.platform == "linux":
         return Path(f"/proc/self/fd/{file.fileno()}").readlink()
     if sys.platform == "darwin":
@@ -113,7 +113,7 @@ def _check_file(path: Path, status: os.stat_result, max_bytes: int, *, anywhere:
 
 
 def _copy(path: Path, source: BinaryIO, copy: Path, max_bytes: int) -> None:
-    """Copy what the file holds, at most ``max_bytes`` however it grows."""
+    """Copy a file's bytes, at most ``max_bytes`` however it grows."""
     size = 0
     try:
         with copy.open("wb") as file:
@@ -141,7 +141,7 @@ _MAX_BYTES = {"name": "fetch.max_decoded_bytes", "value": 2**30}
 
 @contextmanager
 def replacing(target: Path) -> Generator[BinaryIO]:
-    """Give a file that replaces ``target`` at the end, if all went well.
+    """Yield a file that replaces ``target`` at the end, if no error occurred.
 
     A link stays, and what it leads to is replaced; a file keeps its permissions; a device or a pipe
     is written to as it is. Raises BadArgument where it cannot be written.
@@ -269,7 +269,7 @@ class Documents:
                 raise
 
     async def changes(self, facts: Facts, other: str = "") -> PartText:
-        """Return what changed since the earlier text, or since the artifact ``other``.
+        """Return the changes since the earlier text, or since the artifact ``other``.
 
         Raises OutOfRange where there is no earlier one, and NoText.
         """
@@ -294,13 +294,13 @@ class Documents:
         return shown if isinstance(shown, Picture) else None
 
     async def excerpt(self, facts: Facts, focus: str, limit: int) -> Excerpt:
-        """Read what a preview of one document is cut from."""
+        """Read the excerpt from which one document's preview is cut."""
         return (await self.excerpts([facts], focus, limit))[facts.artifact_ref]
 
     async def excerpts(
         self, documents: Sequence[Facts], focus: str, limit: int
     ) -> dict[str, Excerpt]:
-        """Read what the previews of documents with a text are cut from; they share ``limit``.
+        """Read the excerpts from which several documents' previews are cut; they share ``limit``.
 
         Passages for a focus are ranked in all texts together. A document whose best one is much
         weaker than that of another is not worth a preview.

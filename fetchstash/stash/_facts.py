@@ -84,14 +84,14 @@ def says_the_same(page: str, twin: str) -> bool:
 
 
 def described(facts: Facts) -> Facts:
-    """Return facts with what the format says of the document, where they were stored without."""
+    """Return facts with the format's description, for artifacts that were stored without one."""
     if facts.word:
         return facts
     return replace(facts, **describe(facts.content_kind, facts.media_type))
 
 
 def decision_of(facts: Facts) -> Decision:
-    """Return what the router decided at ingestion."""
+    """Return the router's decision at ingestion."""
     return Decision(
         kind=cast("ContentKind", facts.content_kind),
         media_type=facts.media_type,
@@ -103,7 +103,7 @@ def decision_of(facts: Facts) -> Decision:
 
 
 def hints_of(facts: Facts) -> Hints:
-    """Return what else was known of the document at ingestion."""
+    """Return the hints that the handler had at ingestion."""
     return Hints(
         url=facts.final_url,
         declared_type=facts.declared_type,
@@ -113,7 +113,7 @@ def hints_of(facts: Facts) -> Hints:
 
 
 def tokens_of(facts: Facts) -> TokenCount:
-    """Return the tokens of the text, estimated where nobody counted them (a client's offload)."""
+    """Return the tokens of the text, estimated if they were never counted (a client's offload)."""
     if facts.text_tokens is None:
         return TokenCount((facts.extracted_chars or 0) // _CHARS_PER_TOKEN, exact=False)
     return TokenCount(facts.text_tokens, facts.text_tokens_exact)
@@ -149,7 +149,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The body that is shown. Of a preview, ``info`` says how much of the text it is.
+    """The body of a result. For a preview, ``info`` says how much of the text it is.
 
     ``offset`` is where the body ended if it is the beginning of the text, else 0.
     """
@@ -278,7 +278,7 @@ def _freshness(fetched: Fetched) -> dict[str, str]:
 
 
 def failed(facts: Facts) -> bool:
-    """Return whether a document was not read, or not whole: another time it may be."""
+    """Return whether a document was read incompletely or not at all, so that a retry may help."""
     is_whole = facts.is_text and facts.extracted_chars and not facts.extraction_truncated
     return bool(facts.extraction_error) and not is_whole
 

@@ -1,4 +1,4 @@
-"""Grep and search in artifacts; the index of a site stands for its pages."""
+"""Grep and search in artifacts; a site's index is expanded to its pages."""
 
 import re
 from collections import deque

@@ -85,7 +85,7 @@ class Failed:
 
 @dataclass(slots=True)
 class Index:
-    """The pages of a site below ``prefix`` by their addresses, and what else is known of it.
+    """The pages of a site below ``prefix`` by address, and the state of fetching it.
 
     ``source`` says what named them ("": nobody was asked yet). ``is_cut``: the site names more
     addresses than are looked at, or than MOST_KNOWN. ``names`` are all addresses of a listed page,
@@ -107,7 +107,7 @@ class Index:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What named the pages, whether it named too many, and what is beside, as facts."""
+        """Return the sources of the page list, and whether they named too many, as facts."""
         by = (f"{_BY}{self.source}",) if self.source else ()
         alone = len(self.pages) == 1 and self.beside > 0 and not self.is_due
         beside = (f"{LINKS_BESIDE}{self.beside}",) if alone else ()
@@ -155,7 +155,7 @@ class Index:
         )
 
     def wait(self, url: str) -> None:
-        """Let an address wait to be fetched."""
+        """Add an address to those that wait to be fetched."""
         self.waiting[url] = None
         self.order.setdefault(url, len(self.order))
 
@@ -168,12 +168,12 @@ class Index:
             self.waiting.pop(name, None)
 
     def fail(self, url: str, failed: Failed) -> None:
-        """Note why an address gave no page."""
+        """Record why an address gave no page."""
         self.waiting.pop(url, None)
         self.failed[url] = failed
 
     def retry(self) -> None:
-        """Let the addresses wait again that may give a page now."""
+        """Queue the failed addresses again that may work now."""
         for url in [url for url, failed in self.failed.items() if failed.is_passing]:
             del self.failed[url]
             self.wait(url)
@@ -196,7 +196,7 @@ class Index:
 
     @classmethod
     def read(cls, text: str, facts: Facts) -> "Index":
-        """Read what ``text`` wrote, and what the facts of its artifact say."""
+        """Parse the output of ``text``, and the facts of its artifact."""
         assert facts.validated_at is not None  # when it was begun
         notes = facts.evidence
         source = next((note.removeprefix(_BY) for note in notes if note.startswith(_BY)), "")

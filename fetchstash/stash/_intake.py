@@ -1,4 +1,4 @@
-"""Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
+"""Ingestion: fetch or open a document, read it, render it if it is scripts, and store it."""
 
 import math
 from collections.abc import Mapping
@@ -108,7 +108,7 @@ _OF_A_DECISION = (
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call: when it must end, on the loop's clock, and who is told of bytes and pages.
+    """One call: its deadline on the loop's clock, and the receivers of its progress.
 
     ``within`` is the address below which redirects must stay ("": anywhere). Of ``kinds`` alone a
     document is kept (none: of every kind). ``known`` is the stored copy.
@@ -156,7 +156,7 @@ class Intake:
         kinds: frozenset[str] = frozenset(),
         until: float | None = None,
     ) -> tuple[Facts, CacheUse | None]:
-        """Return the facts of what a URL leads to now, and whether a stored copy answered.
+        """Fetch a URL or reuse its stored copy; return the facts, and how the copy was used.
 
         A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is
         called with the bytes that came, ``on_page`` with the pages that were read. Redirects stay
@@ -177,7 +177,7 @@ class Intake:
             return await with_earlier(self.store, facts, known), use
 
     async def _now(self, url: str, call: _Call, *, refresh: bool) -> tuple[Facts, CacheUse | None]:
-        """Return what a URL leads to now, and whether the stored copy answered."""
+        """Fetch a URL now, conditionally if there is a stored copy; return facts and its use."""
         known = call.known
         cached = cached_of(known) if known else None
         may_be_used = known and cached and not refresh and may_be_fresh(cached)
@@ -215,7 +215,7 @@ class Intake:
     async def _by_rule(
         self, url: str, cached: Cached | None, call: _Call
     ) -> tuple[Facts, CacheUse | None] | None:
-        """Return what the rules for a URL lead to; None where the page is to be fetched."""
+        """Return the document that a rule gives for a URL; None where the page itself is wanted."""
         until = anyio.current_time() + call.seconds_left / 2
         for match in islice(matching(url, self.settings.fetch.rules_off), MAX_RULES):
             with suppress(FetchstashError):  # the page is fetched then, and says why
@@ -250,7 +250,7 @@ class Intake:
         return page
 
     async def _is_twin(self, page: Facts, twin: Facts) -> bool:
-        """Return whether a Markdown says what the page says: no error, no other page, no list."""
+        """Return whether a Markdown has the page's content: no error, no other page, no list."""
         chars, most = twin.extracted_chars or 0, 4 * (page.extracted_chars or 0) + 4_000
         if not (twin.is_text and page.extracted_chars and 0 < chars <= most):
             return False
@@ -363,7 +363,7 @@ class Intake:
         return await self._take_in(path, Hints(name=name), facts, key, call)
 
     async def delete_ephemeral(self) -> None:
-        """Delete what must not be kept."""
+        """Delete the artifacts whose servers forbade to keep them."""
         for ref in self.ephemeral_refs:
             await self._delete(ref)
 
@@ -372,7 +372,7 @@ class Intake:
             await self.store.delete(ref)
 
     async def known(self, url: str) -> Facts | None:
-        """Return the facts of what a URL gave, None if nothing of it is kept."""
+        """Return the facts of a URL's stored copy, None if there is none."""
         try:
             return await self.store.get(url)
         except (UnknownRef, ExpiredRef):

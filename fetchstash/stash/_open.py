@@ -123,7 +123,7 @@ def with_parts(
     page_reader: PageReader | None,
     renderer: Renderer | None,
 ) -> Stash:
-    """Return a stash of somebody else, whose run this is. It closes with this one."""
+    """Return a stash over parts that somebody else opened; its run closes with it."""
     settings = replace(stash.settings, store=replace(stash.settings.store, run=run))
     documents = Documents(settings, store, extractor)
     kept = stash.intake.ephemeral_refs  # this one deletes them
@@ -227,7 +227,7 @@ class _Wrapper(Protocol[Target_co]):
 
 
 class _Method(Generic[Target, P, R, S]):
-    """A method of the target that blocks: ``run`` makes its value of what the target returned.
+    """A blocking method of the target; ``run`` converts its result.
 
     Raises StoreError after the end, and in a forked child.
     """

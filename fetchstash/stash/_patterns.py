@@ -34,7 +34,7 @@ class Spelling:
 
 
 def other_spellings(query: GrepQuery) -> Iterator[Spelling]:
-    """Return what a query that finds nothing may mean, the nearest first."""
+    """Return patterns that a query without matches may have meant, the nearest first."""
     pattern = query.pattern
     if len(pattern) > _MOST_CHARS:
         return
@@ -88,7 +88,7 @@ def _of_words(query: GrepQuery) -> Iterator[Spelling]:
 
 
 def repaired(query: GrepQuery) -> Iterator[Spelling]:
-    """Return what RE2 may take in place of a pattern that it does not take."""
+    """Return a pattern of RE2 in place of one that RE2 rejects."""
     pattern = query.pattern[: 2 * _MOST_CHARS]
     if "\n" in pattern:
         for line in sorted((line.strip() for line in pattern.split("\n")), key=len, reverse=True):
@@ -108,7 +108,7 @@ def repaired(query: GrepQuery) -> Iterator[Spelling]:
 
 
 def _without_look_around(pattern: str) -> str:
-    """Return a pattern that matches what a look-around asks for, and forbids nothing."""
+    """Return a pattern that requires what a look-around requires, and forbids nothing."""
     while look := _LOOK.search(pattern):
         start, inside = look.span()
         depth, at = 1, inside

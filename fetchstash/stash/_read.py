@@ -32,7 +32,7 @@ class Part:
     end: int | None = None
 
     def in_unit(self, facts: Facts, unit: Unit) -> Call:
-        """Return the call that asks for what ``path`` names in another unit."""
+        """Return the call for the same part in another unit."""
         return Call("slice", {"ref": facts.artifact_ref, "path": self.path or None, "unit": unit})
 
 
@@ -138,7 +138,8 @@ def _table(tables: Sequence[Table], path: str) -> Table | None:
 
 
 def _titled(titles: Sequence[str], path: str) -> int | None:
-    """Return which title ``path`` names: spelled exactly, else in another case or without "#"."""
+    """Return the title that ``path`` names: spelled exactly, else in another case or without "#".
+    """
     plain = [title.strip("# ").casefold() for title in titles]
     for all_titles, wanted in ((titles, path), (plain, path.strip("# ").casefold())):
         if wanted and wanted in all_titles:
@@ -149,7 +150,7 @@ def _titled(titles: Sequence[str], path: str) -> int | None:
 def _named(
     text: StoredText, ranges: Ranges, facts: Facts, path: str, table: Table | None
 ) -> tuple[int, int]:
-    """Return the characters of what ``path`` names: a heading and all under it, or a sheet."""
+    """Return the character range that ``path`` points to: a heading's section, or a sheet."""
     chars = text.index.chars
     if not path:
         return 0, chars
@@ -226,7 +227,7 @@ _HEX_LINE = len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
-    """Return whether the handler must find what ``path`` names: a value, a member, links.
+    """Return whether ``path`` needs the handler: a value, a member, links.
 
     A heading of that title goes first, but where all paths are the handler's: an attachment may be
     called like the subject of its mail.
@@ -296,7 +297,7 @@ async def from_offset(
 
 
 async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int | None) -> Slice:
-    """Return lines, characters, bytes, pages or rows of the text, or of what a path names."""
+    """Return lines, characters, bytes, pages or rows of the text, or of the part at a path."""
 
     def read(text: StoredText) -> tuple[Span, str]:
         whole = span(text, reader.ranges, facts, part)

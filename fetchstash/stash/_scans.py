@@ -51,7 +51,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Scans:
-    """Reads pages by OCR. Without a ``reader`` it says what is missing.
+    """Reads pages by OCR. Without a ``reader`` it reports which extra is missing.
 
     ``reading`` has a lock for each artifact whose pages are read now.
     """
@@ -113,7 +113,7 @@ class Scans:
         return facts
 
     async def refuse_scan(self, facts: Facts) -> None:
-        """Raise NoText for a document whose pages are pictures and were not read."""
+        """Raise NoText for a document whose pages are unread pictures."""
         if facts.extracted_chars is None and (unread := await self.unread(facts)):
             advice = f"{{}} shows one. {_MISSING}"
             if self.reader:

@@ -1,4 +1,4 @@
-"""Fetch a whole site: what its sitemaps, its llms.txt or its links name below an address.
+"""Fetch a whole site: the pages below an address, from sitemaps, llms.txt or links.
 
 The pages are artifacts like any other, and an index lists them: an artifact whose text is also the
 state of the work, so that a call that was cut goes on. Every address goes through the one fetcher,
@@ -165,7 +165,7 @@ class _Crawl:
     saving: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def run(self, start: str) -> Facts:
-        """Fetch until all is there or a limit is reached; keep what came, also if cancelled."""
+        """Fetch until all pages are there or a limit is reached; keep them even if cancelled."""
         self.begun_with = len(self.index.pages)
         seconds = self.intake.settings.ingest.site_seconds
         with anyio.move_on_after(seconds) as scope:
@@ -209,7 +209,7 @@ class _Crawl:
         await self._add(start, facts, 0)
 
     async def _ask_robots(self) -> None:
-        """Learn how long to wait between requests, and where the sitemaps are."""
+        """Read the crawl delay and the sitemaps from robots.txt."""
         origin = self._origin
         settings = self.intake.settings.fetch
         with suppress(HttpError, Refused, FetchFailed, TimedOut):
@@ -334,7 +334,7 @@ class _Crawl:
         return "the site answers no more" if self.failures >= _MOST_FAILURES else ""
 
     async def _page(self, url: str, depth: int) -> None:
-        """Fetch one page, or note why it could not be; what this work kept already is not asked."""
+        """Fetch one page, or record why it failed; pages kept by this work are not fetched again."""
         try:
             facts = await self.intake.known(url)
             if not (facts and facts.validated_at and facts.validated_at >= self.index.begun):

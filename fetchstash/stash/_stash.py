@@ -316,7 +316,7 @@ class Stash:
         max_chars: int | None = None,
         progress: Progress | None = None,
     ) -> Slice:
-        """Return exactly a part of an artifact, of all of it or of what ``path`` names.
+        """Return exactly a part of an artifact, or of the part that ``path`` points to.
 
         Lines, pages and rows count from 1, end included; chars and bytes from 0, end excluded.
         ``max_chars`` cuts at the last whole unit that fits. Pages without a text layer are read by
@@ -434,7 +434,7 @@ class Stash:
         return await trace(self.documents, text)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
-        """Give an artifact's own bytes as a file, valid while the context is open."""
+        """Yield a file with an artifact's own bytes, valid while the context is open."""
         return self.store.open_raw(ref_or_url)
 
     async def export(self, ref_or_url: str, target: str | Path, *, raw: bool = False) -> None:
@@ -468,7 +468,7 @@ class Stash:
         await self.store.delete((await self.store.get(ref_or_url)).artifact_ref)
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention now; return what it removed, or would remove."""
+        """Apply retention now; return the removed artifacts, or those that would be removed."""
         return await self.store.gc(dry_run=dry_run)
 
     async def check(self) -> tuple[Finding, ...]:
@@ -476,7 +476,7 @@ class Stash:
         return await self.store.check()
 
     async def repair(self) -> tuple[Finding, ...]:
-        """Examine the store and mend what can be mended."""
+        """Examine the store and mend its faults."""
         return await self.store.repair()
 
 

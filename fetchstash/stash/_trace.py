@@ -45,7 +45,7 @@ WAIT_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class ShownBy:
-    """A call whose result showed a passage to a model, as calls.jsonl has it."""
+    """A call in calls.jsonl whose result showed a passage to a model."""
 
     time: str
     server: str
@@ -227,7 +227,7 @@ _LINK = re.compile(r"\[([^\]\n]*)\]\([^)\s]*\)")
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The content of a sentence: weights by word, and what a passage must not lack."""
+    """The content of a sentence: weights by word, and words that a passage must have."""
 
     weights: Mapping[str, float]
     numbers: frozenset[str]
@@ -280,7 +280,7 @@ def _words_of(sentence: str, language: str) -> _Words:
 
 
 def _like(term: str, other: str) -> bool:
-    """Return whether two words have a beginning in common that makes most of the longer."""
+    """Return whether two words share a prefix of most of the longer one."""
     least = max(4, math.ceil(0.6 * max(len(term), len(other))))
     return len(term) >= least and term[:least] == other[:least]
 
@@ -311,7 +311,7 @@ def _opposite(one: _Words, other: _Words) -> str:
 def _judged(
     asked: _Words, parts: Sequence[_Words], around: Mapping[str, float]
 ) -> tuple[float, list[str]]:
-    """Return the share of a sentence that some sentences together have, and what they lack."""
+    """Return the share of a sentence that some sentences cover together, and its missing words."""
     shares = [{t: _share_of(t, part.weights) for t in asked.weights} for part in parts]
     best = {term: max(share[term] for share in shares) for term in asked.weights}
     support = sum(best[t] * w for t, w in asked.weights.items()) / sum(asked.weights.values())
@@ -331,7 +331,7 @@ def _judged(
 
 
 def _add_to_each_other(asked: _Words, parts: Sequence[_Words]) -> bool:
-    """Return whether each sentence has two words of the asked one that no other has.
+    """Return whether each sentence covers two words that no other covers.
 
     A single word of the next sentence is chance: its number would stand for another's.
     """
@@ -344,7 +344,7 @@ def _add_to_each_other(asked: _Words, parts: Sequence[_Words]) -> bool:
 def _compared(
     asked: _Words, language: str, passage: Passage, title: str
 ) -> tuple[float, list[str], Passage]:
-    """Return the share of a sentence that a passage has, what it lacks, and its narrowest part."""
+    """Return the share of a sentence that a passage covers, the missing words, its core."""
     whole = [(start, text, _words_of(text, language)) for start, text in sentences(passage.text)]
     around = _words_of(f"x {title} {passage.text}", language).weights
     best: tuple[tuple[bool, float], float, list[str], int, int] | None = None

@@ -281,7 +281,7 @@ class ArtifactMatches:
 
 @dataclass(frozen=True, slots=True)
 class SiteGrep:
-    """The index of a site whose ``pages`` were searched, but for the last ``unsearched`` ones."""
+    """The index of a site whose ``pages`` were searched, except the last ``unsearched`` ones."""
 
     facts: Facts = field(repr=False)
     pages: int
