@@ -138,8 +138,7 @@ def _table(tables: Sequence[Table], path: str) -> Table | None:
 
 
 def _titled(titles: Sequence[str], path: str) -> int | None:
-    """Return the title that ``path`` names: spelled exactly, else in another case or without "#".
-    """
+    """Return the title that ``path`` names: spelled exactly, else without case or "#"."""
     plain = [title.strip("# ").casefold() for title in titles]
     for all_titles, wanted in ((titles, path), (plain, path.strip("# ").casefold())):
         if wanted and wanted in all_titles:

@@ -334,7 +334,7 @@ class _Crawl:
         return "the site answers no more" if self.failures >= _MOST_FAILURES else ""
 
     async def _page(self, url: str, depth: int) -> None:
-        """Fetch one page, or record why it failed; pages kept by this work are not fetched again."""
+        """Fetch one page, or record why it failed; pages that it kept already are skipped."""
         try:
             facts = await self.intake.known(url)
             if not (facts and facts.validated_at and facts.validated_at >= self.index.begun):
