@@ -3,13 +3,14 @@
 Text without ink (render mode 3) is none of it: it is the layer of a scan, and is kept.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, c_float, c_int, c_uint, c_ulong, c_ushort, c_void_p, cast
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fetchstash.handlers._pdf._objects import PLAIN, Matrix, moved, product
-from fetchstash.handlers._pdf._words import Box
+from fetchstash.handlers._pdf._words import Box, unchecked
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -44,11 +45,9 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
     items = list(_items(page))
     looks = _Looks(items, page.get_size())
     text, invisible = raw.FPDF_PAGEOBJ_TEXT, raw.FPDF_TEXTRENDERMODE_INVISIBLE
-    colour_of, mode_of, marks_of = (
-        raw.FPDFPageObj_GetFillColor,
-        raw.FPDFTextObj_GetTextRenderMode,
-        raw.FPDFPageObj_CountMarks,
-    )
+    colour_of = unchecked("FPDFPageObj_GetFillColor")
+    mode_of = unchecked("FPDFTextObj_GetTextRenderMode")
+    marks_of = unchecked("FPDFPageObj_CountMarks")
     red, green, blue, alpha = looks.colours
     at = looks.at_colours
     hidden: set[int] = set()
@@ -73,10 +72,12 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
         painted = ((at, items[at]) for at in range(texts[0], last_fill + 1))
         most = min(_MAX_COVERS, _MAX_PAIRS // len(texts))
         fills = islice((pair for pair in painted if pair[1].kind in looks.fills), most)
-        covers = [(at, box) for at, item in fills if (box := looks.cover(item))]
+        covers = deque((at, box) for at, item in fills if (box := looks.cover(item)))
         for place in texts if covers else ():
             item, box = items[place].item, looks.box(items[place])
-            is_under = any(at > place and _holds(cover, box) for at, cover in covers)
+            while covers and covers[0][0] < place:  # what is painted before a text is under it
+                covers.popleft()
+            is_under = any(_holds(cover, box) for _, cover in covers)
             if is_under and mode_of(item) != invisible:
                 hidden.add(_address(item))
     return hidden
@@ -96,6 +97,8 @@ class _Looks:
         self.at_colours = tuple(map(byref, self.colours))
         self._mode = c_int(), c_int()
         self._left = _MAX_LOOKS
+        self._bounds_of = unchecked("FPDFPageObj_GetBounds")
+        self._paint_of = unchecked("FPDFPath_GetDrawMode")
 
     def colour(self, item: _Item) -> tuple[int, int, int, int]:
         """Return the colour that fills an object; black for a pattern, which has none."""
@@ -108,7 +111,7 @@ class _Looks:
 
     def box(self, item: _Item) -> Box:
         """Return the box of an object."""
-        self._raw.FPDFPageObj_GetBounds(item.item, *self._at)
+        self._bounds_of(item.item, *self._at)
         left, bottom, right, top = self._edges
         box = left.value, bottom.value, right.value, top.value
         return box if item.matrix is PLAIN else moved(box, item.matrix)
@@ -146,15 +149,13 @@ class _Looks:
         if item.kind != self._raw.FPDF_PAGEOBJ_PATH:
             return True
         fill, stroke = self._mode
-        self._raw.FPDFPath_GetDrawMode(item.item, byref(fill), byref(stroke))
+        self._paint_of(item.item, byref(fill), byref(stroke))
         return fill.value != 0
 
 
 def hidden_chars(text_page: "PdfTextPage", hidden: set[int], starts: Iterable[int]) -> set[int]:
     """Return which of the characters at ``starts`` belong to ``hidden`` text objects."""
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    get, handle = raw.FPDFText_GetTextObject, text_page.raw
+    get, handle = unchecked("FPDFText_GetTextObject"), text_page.raw
     return {index for index in starts if _address(get(handle, index)) in hidden}
 
 
@@ -167,7 +168,8 @@ def _items(page: "PdfPage") -> Iterator[_Item]:
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
     m = raw.FS_MATRIX()
-    get, kind_of, form = raw.FPDFPage_GetObject, raw.FPDFPageObj_GetType, raw.FPDF_PAGEOBJ_FORM
+    get, kind_of = unchecked("FPDFPage_GetObject"), unchecked("FPDFPageObj_GetType")
+    form = raw.FPDF_PAGEOBJ_FORM
     count = min(raw.FPDFPage_CountObjects(page.raw), _MAX_OBJECTS)
     waiting: list[tuple[Any, Matrix]] = [(get(page.raw, index), PLAIN) for index in range(count)]
     waiting.reverse()

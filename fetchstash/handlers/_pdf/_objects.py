@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fetchstash.handlers._contract import Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded
-from fetchstash.handlers._pdf._words import Box, turned
+from fetchstash.handlers._pdf._words import Box, turned, unchecked
 from fetchstash.handlers._reasons import Reason
 
 if TYPE_CHECKING:
@@ -84,11 +84,12 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > _MAX_OBJECTS:
         return
-    waiting = [(raw.FPDFPage_GetObject(page.raw, index), PLAIN) for index in range(count)]
+    get = unchecked("FPDFPage_GetObject")
+    waiting = [(get(page.raw, index), PLAIN) for index in range(count)]
     waiting.reverse()
     paths = forms = read = all_segments = 0
     m = raw.FS_MATRIX()
-    kind_of, bounds_of = raw.FPDFPageObj_GetType, raw.FPDFPageObj_GetBounds
+    kind_of, bounds_of = unchecked("FPDFPageObj_GetType"), unchecked("FPDFPageObj_GetBounds")
     path, form = raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM
     x0, y0, x1, y1 = c_float(), c_float(), c_float(), c_float()
     edges = byref(x0), byref(y0), byref(x1), byref(y1)
@@ -150,13 +151,18 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
     """Yield boxes of the straight parts of a path; a closed rectangle is one box."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
+    segment_of = unchecked("FPDFPath_GetPathSegment")
+    kind_of = unchecked("FPDFPathSegment_GetType")
+    point_of = unchecked("FPDFPathSegment_GetPoint")
+    is_closed = unchecked("FPDFPathSegment_GetClose")
     a, b, c, d, e, f = matrix
     x, y = c_float(), c_float()
+    at_x, at_y = byref(x), byref(y)
     points: list[tuple[float, float]] = []
     for index in range(raw.FPDFPath_CountSegments(path)):
-        segment = raw.FPDFPath_GetPathSegment(path, index)
-        kind = raw.FPDFPathSegment_GetType(segment)
-        raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y))
+        segment = segment_of(path, index)
+        kind = kind_of(segment)
+        point_of(segment, at_x, at_y)
         point = (a * x.value + c * y.value + e, b * x.value + d * y.value + f)
         if kind == raw.FPDF_SEGMENT_MOVETO:
             yield from _joined(points)
@@ -165,7 +171,7 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
             if points and min(abs(points[-1][0] - point[0]), abs(points[-1][1] - point[1])) > 1:
                 break  # a slanted line: a drawing, which may have thousands
             points.append(point)
-            if raw.FPDFPathSegment_GetClose(segment) and points[-1] != points[0]:
+            if is_closed(segment) and points[-1] != points[0]:
                 points.append(points[0])
         else:  # a curve
             yield from _joined(points)
@@ -175,10 +181,11 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
 
 def _joined(points: list[tuple[float, float]]) -> Iterator[Box]:
     """Yield the box of a rectangle, or else those of the straight lines between points."""
-    xs, ys = {round(x, 1) for x, _ in points}, {round(y, 1) for _, y in points}
-    if len(points) in {4, 5} and len(xs) == len(ys) == 2:
-        yield min(xs), min(ys), max(xs), max(ys)
-        return
+    if len(points) in {4, 5}:
+        xs, ys = {round(x, 1) for x, _ in points}, {round(y, 1) for _, y in points}
+        if len(xs) == len(ys) == 2:
+            yield min(xs), min(ys), max(xs), max(ys)
+            return
     for (x0, y0), (x1, y1) in pairwise(points):
         if abs(x0 - x1) < _STRAIGHT or abs(y0 - y1) < _STRAIGHT:
             yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
@@ -232,7 +239,8 @@ def _images(page: "PdfPage") -> Iterator[Any]:
     """Yield the image objects of a page and of the forms on it."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
-    handle, get, kind_of = page.raw, raw.FPDFPage_GetObject, raw.FPDFPageObj_GetType
+    handle, get = page.raw, unchecked("FPDFPage_GetObject")
+    kind_of = unchecked("FPDFPageObj_GetType")
     image, form = raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM
     forms = 0
     for index in range(min(raw.FPDFPage_CountObjects(handle), _MAX_ITEMS)):

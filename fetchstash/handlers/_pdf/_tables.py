@@ -37,7 +37,6 @@ _MEAN_GAP = 0.9
 # Phrases of more words, on average in a column, are prose.
 _MAX_WORDS = 6.0
 _MAX_TRIMMED = 3
-_LEADER = re.compile(r"(\.\s?){5}")
 # Rules of a family begin and end this near; shorter ones belong to a header or to a figure.
 _ENDS, _MIN_RULE, _MAX_FAMILIES = 4.0, 60.0, 20
 _MAX_COLUMNS = 40
@@ -245,8 +244,8 @@ class _Line:
 
 def _is_led(line: Sequence[Word]) -> bool:
     """Return whether dots lead from a title to a page number, as in directories of contents."""
-    dots = sum(set(word.text) <= {".", "…", "·"} for word in line)
-    return dots > 4 or any(_LEADER.search(word.text) for word in line)
+    texts = [word.text for word in line]
+    return any("....." in text for text in texts) or sum(not t.strip(".…·") for t in texts) > 4
 
 
 def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:

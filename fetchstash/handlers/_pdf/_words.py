@@ -3,9 +3,10 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from ctypes import byref, c_double, c_int, c_ushort, create_string_buffer
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import CFUNCTYPE, byref, c_double, c_int, c_ushort, c_void_p, cast, create_string_buffer
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fetchstash.handlers._pdf import without_ligatures
 
@@ -85,6 +86,19 @@ class Word:
         return self.base - BELOW * self.size
 
 
+@cache
+def unchecked(name: str) -> Callable[..., Any]:
+    """Return a function of pdfium that takes its arguments without a check of their types.
+
+    ctypes takes 2.2 µs for a call that it checks and .65 for another, and a page has thousands of
+    them. Only for handles, ``byref`` and indexes, which are passed as they should be.
+    """
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    function = getattr(raw, name)
+    return CFUNCTYPE(function.restype)(cast(function, c_void_p).value or 0)
+
+
 def read_chars(text_page: "PdfTextPage") -> str:
     """Return the characters of a page by their index in pdfium, NUL for those without a meaning."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
@@ -123,6 +137,8 @@ class Glyphs:
         self.is_rtl = RTL.search(chars) is not None
         self.rotation = 0
         self.raw, self.handle = raw, text_page.raw
+        self._angle_of = unchecked("FPDFText_GetCharAngle")
+        self._font_of = unchecked("FPDFText_GetFontInfo")
         self._box = raw.FS_RECTF()
         self._x, self._y = c_double(), c_double()
         self._name, self._flags = create_string_buffer(128), c_int()
@@ -130,12 +146,12 @@ class Glyphs:
 
     def angle(self, index: int) -> int:
         """Return by how many degrees, of 0, 90, 180 and 270, a character is turned clockwise."""
-        turn = self.raw.FPDFText_GetCharAngle(self.handle, index)
+        turn = self._angle_of(self.handle, index)
         return round(2 * turn / math.pi) % 4 * 90 if turn > 0 else 0
 
     def is_slanted(self, index: int) -> bool:
         """Return whether a character stands at another angle than those of a straight page."""
-        turn = self.raw.FPDFText_GetCharAngle(self.handle, index)
+        turn: float = self._angle_of(self.handle, index)
         off = 2 * turn / math.pi
         return turn > 0 and abs(off - round(off)) > 0.03
 
@@ -172,9 +188,7 @@ class Glyphs:
 
     def style(self, index: int) -> Style:
         """Return the style of a character's font, by its name and its descriptor's flags."""
-        length = self.raw.FPDFText_GetFontInfo(
-            self.handle, index, self._name, 128, byref(self._flags)
-        )
+        length = self._font_of(self.handle, index, self._name, 128, byref(self._flags))
         key = self._name.raw[: min(length, 128)], self._flags.value
         style = self._styles.get(key)
         if style is None:
@@ -219,11 +233,9 @@ def read_words(glyphs: Glyphs, beside: Sequence[tuple[int, int]] = ()) -> list[W
     """
     chars, handle, rotation, is_rtl = glyphs.chars, glyphs.handle, glyphs.rotation, glyphs.is_rtl
     raw = glyphs.raw
-    size_of, origin_of, box_of = (
-        raw.FPDFText_GetFontSize,
-        raw.FPDFText_GetCharOrigin,
-        raw.FPDFText_GetLooseCharBox,
-    )
+    size_of = unchecked("FPDFText_GetFontSize")
+    origin_of = unchecked("FPDFText_GetCharOrigin")
+    box_of = unchecked("FPDFText_GetLooseCharBox")
     x, y, box = c_double(), c_double(), raw.FS_RECTF()
     at_x, at_y, at_box = byref(x), byref(y), byref(box)
     skipped = {index for first, last in beside for index in range(first, last)}
