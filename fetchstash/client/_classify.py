@@ -76,6 +76,11 @@ _ATTRIBUTES = (
 )
 # LiteLLM gives these 500 or 503, whatever the provider sent (litellm/exceptions.py).
 _MADE_STATUS = re.compile(r"<class 'litellm\..*\b(?:APIConnectionError|MidStreamFallbackError)'>")
+# And it chooses the classes of these, with their statuses, by words anywhere in the body: a field
+# "ratelimit_remaining" makes a 400 a RateLimitError.
+_WRAPPER = re.compile(r"\blitellm\.\w+: (?:\w+error: )?")
+_MADE_CLASS = re.compile(r"<class 'litellm\.exceptions\.")
+MAX_CAUSES = 8
 # Keys of a body or an event with content, not with an error.
 _CONTENT_KEYS = {
     "content",
@@ -122,12 +127,14 @@ class Signals:
 
     It walks the tree of values, each once, within bounds. ``statuses`` are HTTP statuses, the
     outermost first; ``codes`` are in lower case, class names of exceptions among them; ``sizes``
-    are those of fields that a server documents; ``text`` is all wording, in order.
+    are those of fields that a server documents; ``text`` is all wording, in order. ``wrapped``: a
+    library put its own class and status before the provider's.
     """
 
     def __init__(self, error: Any) -> None:
         self.codes: set[str] = set()
         self.sizes: dict[str, int] = {}
+        self.wrapped = False
         self._stated: list[int] = []
         self._texts: list[str] = []
         self._chars = 0
@@ -153,7 +160,10 @@ class Signals:
             for name, inner in _inside(value):
                 self._visit(inner, name, depth + 1)
             if isinstance(value, BaseException):
-                self.codes.update(cls.__name__.lower() for cls in type(value).__mro__[:-2])
+                names = {cls.__name__.lower() for cls in type(value).__mro__[:-2]}
+                made_up = _is_made_up(value)
+                self.wrapped = self.wrapped or made_up
+                self.codes.update(names & CODES.keys() if made_up else names)
 
     def _number(self, value: float, key: str) -> None:
         if key.lower() in _STATUS_KEYS and 200 <= value < 600:
@@ -207,13 +217,34 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         # ``raise X from None`` hides the context from a reader, who is a person; the provider's
         # words are still in it.
         yield "", value.__context__
-    made_up = _MADE_STATUS.match(str(value.__class__))
+    made_up = _is_made_up(value)
     for name in _ATTRIBUTES:
-        if made_up and name in {"status_code", "response"}:
+        if made_up and name in {"status_code", "code", "response"}:
             continue
         inner = _quietly(lambda name=name: getattr(value, name, None))
         if inner is not None and not callable(inner):
             yield name, inner
+
+
+def _is_made_up(value: Any) -> bool:
+    """Return whether a wrapper made up the status of an error, and the provider's own is below."""
+    name = str(value.__class__)
+    if _MADE_STATUS.match(name) or _is_of_a_stream(value):
+        return True
+    cause = value if _MADE_CLASS.match(name) else None
+    for _ in range(MAX_CAUSES):
+        cause = getattr(cause, "__cause__", None) or getattr(cause, "__context__", None)
+        status = _quietly(lambda cause=cause: getattr(cause, "status_code", None))
+        made = _MADE_CLASS.match(str(cause.__class__)) or _is_of_a_stream(cause)
+        if isinstance(status, int) and not made:
+            return True
+    return False
+
+
+def _is_of_a_stream(value: Any) -> bool:
+    """Return whether LiteLLM made this of an event in a stream: with a 500, and no answer below."""
+    of_litellm = str(value.__class__).startswith("<class 'litellm.llms.")
+    return of_litellm and not (value.__cause__ or value.__context__)
 
 
 def _quietly(read: Any) -> Any:
@@ -255,6 +286,8 @@ _NO_SIZE = re.compile(
 # Keys of a body, which an exception may quote: each value becomes a line of its own, and
 # no pattern reads across it.
 _BODY_KEYS = re.compile(r"(?<=[{,])\s*\\*['\"][\w.$-]{1,60}\\*['\"]\s*:\s*")
+# What httpx says of a status, in the cause of an SDK's error: a reason phrase is no verdict.
+_STATUS_LINE = re.compile(r"(?:client|server) error '\d{3}\b")
 _FRAME = " \t'\",{}[]\\"
 _MODEL_NAME = re.compile(r"\bmodel_name: [^,\n]*, ")
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
@@ -337,8 +370,11 @@ class _Words:
 def _words_of(signals: Signals) -> _Words:
     text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
     text = _BODY_KEYS.sub("\n", _MODEL_NAME.sub("", _NO_SIZE.sub("0", text)))
+    if signals.wrapped:
+        text = _WRAPPER.sub("", text)
     lines = (line.strip(_FRAME) for line in text.split("\n"))
-    return _Words(signals, tuple(dict.fromkeys(line for line in lines if line)))
+    said = (line for line in lines if line and not _STATUS_LINE.match(line))
+    return _Words(signals, tuple(dict.fromkeys(said)))
 
 
 def _decide(signals: Signals, provider: str) -> Verdict:
@@ -437,7 +473,8 @@ def _bare_status(words: _Words, provider: str) -> Verdict | None:
     if 413 in words.signals.statuses:
         kind: Outcome = "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes"
         return _verdict(kind, words, "", "413", "bare-413")
-    if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
+    first = _MODEL_NAME.sub("", words.signals.text.lower().split("\n", 1)[0])
+    if EMPTY_400.search(first) and provider in {"", "cerebras"}:
         return _verdict("overflow_tokens", words, "", text[:200], EMPTY_400.id)
     return None
 

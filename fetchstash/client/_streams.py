@@ -139,6 +139,11 @@ def failure(event: Any) -> Any:
     """
     kind = get(event, "type")
     status = get(event, "status")
+    # Gateways send an error in a chunk that has no answer; MiniMax a status of its own beside 200.
+    said = get(event, "error_message") or get(event, "error_msg")
+    own_status = get(get(event, "base_resp"), "status_code")
+    if (isinstance(said, str) and said) or (isinstance(own_status, int) and own_status != 0):
+        return event
     if kind in _FAILED_TYPES or get(event, "error") or get(get(event, "response"), "error"):
         return event
     if status == "failed" and get(event, "object") == "response":

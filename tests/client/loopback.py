@@ -90,7 +90,8 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             streams = body.get("stream") or "streamGenerateContent" in self.path
             if loopback.refusal:
                 status, text = loopback.refusal
-                text = f"data: {text}\n\n" if status == 200 else text
+                name = "event: error\n" if text.startswith('{"type": "error"') else ""
+                text = f"{name}data: {text}\n\n" if status == 200 else text
                 answer: Any = [text]
             else:
                 word = loopback.word(body)

@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from fetchstash.client import Target, Verdict, classify
 from fetchstash.client._recovery import target_of
 from fetchstash.client._rules import CODE_WORDINGS, Rule
+from fetchstash.client._streams import failure
 from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 
 TOKENS, BYTES, NOT = "overflow_tokens", "overflow_bytes", "not_overflow"
@@ -241,6 +242,22 @@ class Carried(Exception):
 def test_an_overflow_is_read_in_whatever_shape_it_comes(thing: Any) -> None:
     verdict = classify(thing)
     assert (verdict.kind, verdict.limit, verdict.requested_input) == (TOKENS, 200_000, 210_000)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        {"choices": [], "error_message": "context length of 8192 tokens exceeded"},
+        SimpleNamespace(choices=None, error_message="context length of 8192 tokens exceeded"),
+        {"base_resp": {"status_code": 1039, "status_msg": "token limit"}, "choices": None},
+        SimpleNamespace(base_resp=SimpleNamespace(status_code=1039, status_msg="x"), choices=None),
+    ],
+)
+def test_an_answer_with_status_200_and_an_error_in_it_is_one(thing: Any) -> None:
+    assert failure(thing) is thing
+    assert classify(thing).kind == TOKENS
+    fine = {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}, "error_message": ""}
+    assert failure(fine) is None
 
 
 def test_a_number_that_only_one_provider_uses_needs_that_provider() -> None:

@@ -622,3 +622,16 @@ def test_outcomes_tiers_and_reasons_are_those_of_the_page(told: Events) -> None:
     assert reasons <= {"cache_hit", "policy_preserve", "no_pressure", "no_gain"}
     assert {event["compaction_tier"] for event in compactions} <= {"normal", "pressure", "critical"}
     assert {event["compaction_stage"] for event in compactions} <= set(range(5))
+
+
+def test_a_retry_with_more_bytes_than_what_was_sent_is_not_sent() -> None:
+    """A picture at an address costs tokens and few bytes: the text in its place has more."""
+    picture = {"type": "image_url", "image_url": {"url": "https://a.example/1.png"}}
+    shown = [{"role": "user", "content": [picture]} for _ in range(3)]
+    history = [{"role": "user", "content": "Look."}, *shown, {"role": "user", "content": "And?"}]
+    provider, events = Provider(Overflow("prompt is too long"), {"ok": 1}), Events()
+    with pytest.raises(Overflow) as caught:
+        Recovery(on_event=events).call(provider, history)
+    assert len(provider.sizes) == 1
+    assert events.outcomes == ["not_smaller"]
+    assert overflow_report(caught.value)

@@ -186,7 +186,9 @@ def test_an_error_that_the_real_sdk_raises_is_read_as_the_bare_sentence(
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize(("sdk", "api"), [one for one in REAL if "openai" in str(one.id)])
+@pytest.mark.parametrize(
+    ("sdk", "api"), [one for one in REAL if str(one.id).endswith(("-openai", "-anthropic"))]
+)
 def test_an_error_that_the_real_sdk_raises_inside_a_stream_is_read_as_the_bare_sentence(
     sdk: str, api: str, provider: Loopback
 ) -> None:
