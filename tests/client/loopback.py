@@ -34,7 +34,8 @@ class Loopback:
     many events until ``released`` is set; ``released_in_time`` says whether it was. A script that
     has run out goes on with its last word. ``headers`` are sent with every error.
     ``bodies`` are the requests as they came. A ``refusal``, a status and a body, answers every
-    request; with status 200 the body is the one event of a stream.
+    request; with status 200 the body is the one event of a stream. ``refuse`` returns the words
+    that refuse a body, "" if none do.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Loopback:
         self.limit = limit
         self.refused = 0
         self.refusal: tuple[int, str] | None = None
+        self.refuse: Callable[[Any], str] = lambda _: ""
         self.hold_after = 0
         self.released = threading.Event()
         self.released_in_time = True
@@ -88,7 +90,13 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             loopback.bodies.append(body)
             streams = body.get("stream") or "streamGenerateContent" in self.path
-            if loopback.refusal:
+            words = loopback.refuse(body)
+            if words:
+                loopback.refused += 1
+                error = {"type": "invalid_request_error", "message": words}
+                status, answer = 400, [json.dumps({"type": "error", "error": error})]
+                text = answer[0]
+            elif loopback.refusal:
                 status, text = loopback.refusal
                 name = "event: error\n" if text.startswith('{"type": "error"') else ""
                 text = f"{name}data: {text}\n\n" if status == 200 else text

@@ -1,14 +1,11 @@
 """Media over what a provider takes: the oldest make room, and that stays so."""
 
-import base64
-import io
 import json
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from fetchstash.client import (
     MEDIA_BOUNDS,
@@ -22,39 +19,10 @@ from fetchstash.client import (
     orphans,
     overflow_report,
 )
-from fetchstash.client._media import media_of
-from fetchstash.text import picture_size
 from tests.client.conversations import FORMATS, medium
 from tests.client.fakes import Events
+from tests.client.media_requests import picture, shown, widths
 from tests.client.test_media import PDF
-
-
-def picture(number: int, width: int = 64, height: int = 48) -> str:
-    """Return a PNG in base64 that looks like no other number's."""
-    made = io.BytesIO()
-    colour = (number * 7 % 256, number * 13 % 256, number % 256)
-    Image.new("RGB", (width, height), colour).save(made, "PNG")
-    return base64.b64encode(made.getvalue()).decode()
-
-
-def shown(messages: Any) -> Iterator[Any]:
-    """Yield the blocks of media anywhere in a request."""
-    if isinstance(messages, dict):
-        if media_of(messages):
-            yield messages
-            return
-        for value in messages.values():
-            yield from shown(value)
-    elif isinstance(messages, list):
-        for value in messages:
-            yield from shown(value)
-
-
-def widths(messages: Any) -> list[int]:
-    """Return the longer edge of each picture that is shown."""
-    found = (media_of(block) for block in shown(messages))
-    data = [base64.b64decode(media.data) for media in found if media]
-    return [max(picture_size(one) or (0,)) for one in data]
 
 
 class Provider:
