@@ -91,6 +91,7 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             loopback.bodies.append(body)
             streams = body.get("stream") or "streamGenerateContent" in self.path
             words = loopback.refuse(body)
+            answer: Any
             if words:
                 loopback.refused += 1
                 error = {"type": "invalid_request_error", "message": words}
@@ -100,7 +101,7 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
                 status, text = loopback.refusal
                 name = "event: error\n" if text.startswith('{"type": "error"') else ""
                 text = f"{name}data: {text}\n\n" if status == 200 else text
-                answer: Any = [text]
+                answer = [text]
             else:
                 word = loopback.word(body)
                 status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
