@@ -79,6 +79,39 @@ def test_headings_by_size_and_weight_are_in_the_outline_and_captions_are_not(rea
     )
 
 
+@pytest.mark.parametrize(
+    ("keys", "seen"),
+    [("/F 4", True), ("/F 2", False), ("/F 4 /AP << /N 6 0 R >>", False)],
+    ids=["shown", "hidden", "white"],
+)
+@pytest.mark.parametrize("field", [True, False], ids=["on a form", "on a text"])
+def test_a_note_on_a_page_stands_behind_its_text_if_it_is_seen(
+    read: Read, keys: str, *, seen: bool, field: bool
+) -> None:
+    note = f"<< /Type /Annot /Subtype /FreeText /Rect [60 600 300 620] {keys}"
+    white = (
+        "/Type /XObject /Subtype /Form /BBox [0 0 240 20] /Resources << /Font << /F1 3 0 R >> >>"
+    )
+    box = b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (Town) /V (Ash) /Rect [120 776 300 792] >>"
+    data = write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R %s >>"
+            % (b"/AcroForm << /Fields [8 0 R] >>" if field else b""),
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Annots [7 0 R %s] /Resources %s >>"
+            % (b"8 0 R" if field else b"", b"<< /Font << /F1 3 0 R >> >>"),
+            stream(text(60, 780, "Town:")),
+            stream(b"1 1 1 rg\n" + text(2, 4, "Approved by A."), white),
+            f"{note} /DA (/F1 10 Tf) /Contents (Approved by A.) >>".encode(),
+            box,
+        ]
+    )
+    town = "Town: Ash" if field else "Town:"
+    behind = "Approved by A.\n\n" if seen else ""
+    assert read("pdf", data)[1] == f"[Page 1]\n{town}\n\n{behind}"
+
+
 WIDE = "and this is a line as wide as the column, which says where its lines have to"
 
 

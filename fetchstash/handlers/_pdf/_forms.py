@@ -1,9 +1,10 @@
-"""The fields of a filled form, as words at their places."""
+"""What is written onto a page: the fields of a form, as words at their places, and notes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from ctypes import byref, c_ushort
+from ctypes import byref, c_uint, c_ushort
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fetchstash.handlers._pdf._hidden import FAINT, WHITE
 from fetchstash.handlers._pdf._words import Box, Word, turned
 
 if TYPE_CHECKING:
@@ -63,6 +64,42 @@ def read_fields(document: "PdfDocument", page: "PdfPage") -> Iterator[Field]:
                 yield Field(name, text, (rect.left, rect.bottom, rect.right, rect.top))
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
+
+
+def read_notes(page: "PdfPage") -> Iterator[str]:
+    """Yield the texts that are written onto a page as annotations (FreeText), and can be seen."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    for index in range(min(raw.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        try:
+            if (
+                raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_FREETEXT
+                and not raw.FPDFAnnot_GetFlags(annotation) & _UNSEEN
+                and _has_ink(annotation)
+                and (text := _string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+            ):
+                yield text
+        finally:
+            raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _has_ink(annotation: Any) -> bool:
+    """Return whether the picture of a note shows text that is not white or transparent.
+
+    Without a picture, viewers draw one.
+    """
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    count = min(raw.FPDFAnnot_GetObjectCount(annotation), _MAX_FIELDS)
+    items = [raw.FPDFAnnot_GetObject(annotation, index) for index in range(count)]
+    texts = [item for item in items if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_TEXT]
+    red, green, blue, alpha = colour = c_uint(), c_uint(), c_uint(), c_uint()
+    for item in texts:
+        raw.FPDFPageObj_GetFillColor(item, *map(byref, colour))
+        if alpha.value > FAINT and min(red.value, green.value, blue.value) < WHITE:
+            return True
+    return not texts
 
 
 def _text(form: Any, annotation: Any) -> str:

@@ -19,7 +19,7 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part, PartRequest, PartText, Picture
 from fetchstash.handlers._parts import LEFT_OUT, Beside, Reading, Streamed, bounded, part_text
 from fetchstash.handlers._pdf import PdfReason, mend
-from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fields
+from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fields, read_notes
 from fetchstash.handlers._pdf._headings import Bookmark, Page
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageReader, PageWriter, page_parts
@@ -272,10 +272,12 @@ def _page(
     reader: PageReader,
     fields: Sequence[Field] = (),
 ) -> Page:
-    """Return what stands on a page; its pictures stand behind its text, if it has any."""
+    """Return what stands on a page; behind its text, if any, stand notes and pictures."""
     with closing(page.get_textpage()) as text_page:
         found = reader.read(page, text_page, number, fields)
-    if not found.blocks:
+    if found.blocks:  # else OCR looks at the page
+        found.blocks += read_notes(page)
+    else:
         found.is_blank = _is_empty(page)
     if images and not found.is_blank:
         found.marks = images.marks(page)

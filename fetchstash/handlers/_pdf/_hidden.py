@@ -21,7 +21,7 @@ _MAX_FORMS = 200
 _MAX_COVERS = 1_000
 _MAX_LOOKS, _MAX_PAIRS = 100_000, 2_000_000
 # Of 255: lighter is white, fainter is not seen, and what is not as dense covers nothing.
-_WHITE, _FAINT, _DENSE = 250, 12, 250
+WHITE, FAINT, _DENSE = 250, 12, 250
 _SMALL = 4.0
 # A picture of so much of a page is a scan, whose text lies under it.
 _SCAN = 0.5
@@ -59,13 +59,13 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
             continue
         texts.append(place)
         is_faint = colour_of(item, *at) and (
-            alpha.value <= _FAINT
-            or (red.value >= _WHITE and green.value >= _WHITE and blue.value >= _WHITE)
+            alpha.value <= FAINT
+            or (red.value >= WHITE and green.value >= WHITE and blue.value >= WHITE)
         )
         if (
             is_faint
             and mode_of(item) in {0, 4}
-            and (alpha.value <= _FAINT or not looks.is_on_ink(place))
+            and (alpha.value <= FAINT or not looks.is_on_ink(place))
         ) or (marks_of(item) and _is_off(item, layers_off)):
             hidden.add(_address(item))
     if texts and last_fill > texts[0]:
@@ -141,8 +141,8 @@ class _Looks:
             left, bottom, right, top = self.box(item)
             if left <= x <= right and bottom <= y <= top and self._fills(item):
                 red, green, blue, alpha = self.colour(item)
-                if alpha > _FAINT:
-                    return min(red, green, blue) < _WHITE
+                if alpha > FAINT:
+                    return min(red, green, blue) < WHITE
         return False
 
     def _fills(self, item: _Item) -> bool:
