@@ -112,6 +112,62 @@ def test_a_note_on_a_page_stands_behind_its_text_if_it_is_seen(
     assert read("pdf", data)[1] == f"[Page 1]\n{town}\n\n{behind}"
 
 
+def mapped(first: str, content: bytes) -> bytes:
+    """Return a page whose capitals, from A on, are the characters from ``first`` on."""
+    ranges = f"1 beginbfrange <41> <5A> <{ord(first):04X}> endbfrange"
+    space = "1 begincodespacerange <00> <FF> endcodespacerange"
+    cmap = f"/CIDInit /ProcSet findresource begin 12 dict begin begincmap {space} {ranges} endcmap"
+    font = "/Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding"
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            f"<< {font} /ToUnicode 6 0 R >>".encode(),
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources %s >>"
+            % b"<< /Font << /F1 3 0 R >> >>",
+            stream(content),
+            stream(cmap.encode()),
+        ]
+    )
+
+
+def test_lines_of_chinese_are_joined_without_a_space(read: Read) -> None:
+    shown = read("pdf", mapped("\u4e00", lines(780, "ABCDEFGHIJ" * 5, "KLMNOPQRST" * 5, "UVW")))[1]
+    characters = "".join(chr(0x4E00 + n) for n in (*[*range(10)] * 5, *[*range(10, 20)] * 5))
+    assert shown == f"[Page 1]\n{characters}{chr(0x4E14)}{chr(0x4E15)}{chr(0x4E16)}\n\n"
+
+
+HEBREW = [["ABCD", "EFG"], ["HIJK LMN", "1,204"], ["OPQ RST", "811"], ["UVW", "36.5"]]
+
+
+@pytest.mark.parametrize("by_columns", [True, False], ids=["by columns", "by rows"])
+@pytest.mark.parametrize("rules", ["grid", "three", "none"])
+def test_a_table_from_the_right_keeps_its_words_and_the_order_of_its_columns(
+    read: Read, rules: str, *, by_columns: bool
+) -> None:
+    tops = [712 - 20 * n for n in range(len(HEBREW) + 1)]
+    content = text(60, 760, "The gauges.")
+    if rules == "grid":
+        content += grid([100, 250, 400], tops)
+    elif rules == "three":
+        content += b"".join(line(100, y, 400, y) for y in (tops[0], tops[1], tops[-1]))
+    drawn = []
+    for row, cells in enumerate(HEBREW):
+        for column, cell in enumerate(cells):
+            seen = cell if cell[0].isdigit() else cell[::-1]  # letters as they stand on the page
+            x = (394 if not column else 244) - 6 * len(seen)
+            drawn.append(((column, row) if by_columns else (row, column), x, tops[row] - 14, seen))
+    for _, x, y, seen in sorted(drawn):
+        content += text(x, y, seen)
+    shown = read("pdf", mapped("\u05d0", content))[1]
+    written = shown.translate({0x5D0 + n: 0x41 + n for n in range(26)})
+    assert [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in written.splitlines()
+        if row.startswith("|") and "---" not in row
+    ] == HEBREW
+
+
 WIDE = "and this is a line as wide as the column, which says where its lines have to"
 
 
