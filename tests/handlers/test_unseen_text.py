@@ -15,6 +15,7 @@ import pytest
 from tests.handlers.conftest import Read
 from tests.handlers.hostile.documents import packed
 from tests.handlers.test_docx import STYLES, W, docx, odf, paragraph, paragraphs, pptx, run, shape
+from tests.handlers.test_pdf_hidden import HIDDEN, document
 from tests.handlers.test_sheet_formats import row, workbook
 
 SECRET = "TWILIGHT"
@@ -105,7 +106,7 @@ def mail() -> bytes:
     return bytes(message)
 
 
-# The PDF and HTML cases belong in here, too.
+# The HTML cases belong in here, too.
 CASES: Mapping[str, Case] = {
     "DOCX: run": word(f"<w:p>{run(SECRET, VANISH)}</w:p>"),
     "DOCX: style of the paragraph": word(paragraph(SECRET, "Ghost"), style("Ghost", VANISH)),
@@ -145,6 +146,7 @@ CASES: Mapping[str, Case] = {
     "RTF: run": Case("rtf", rb"{\rtf1 seen {\v " + SECRET.encode() + rb"}\par}"),
     "EPUB: chapter": Case("epub", packed(CHAPTERS)),
     "mail": Case("email", mail()),
+    **{f"PDF: {name}": Case("pdf", document(content)) for name, content in HIDDEN.items()},
 }
 
 
