@@ -135,7 +135,7 @@ def test_a_reader_over_http_gets_the_reference_and_no_path() -> None:
     assert f"Full content saved as {REF} (177 KB).]" in view.text
 
 
-ABOUT = {
+ABOUT: dict[str, tuple[dict[str, str], str]] = {
     "all": ({}, "[Harbour wall · Ada North · 2026-03-04 · The Paper]"),
     "the site is the author": (
         {"site": "Ada North", "title": "Harbour wall"},

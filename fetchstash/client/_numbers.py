@@ -231,7 +231,10 @@ _UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (
 
 def media_unit(line: str) -> MediaUnit:
     """Return what the limit in this line counts."""
-    return next((unit for unit, words in _UNITS if words.search(line)), "documents")
+    for unit, words in _UNITS:
+        if words.search(line):
+            return unit
+    return "documents"
 
 
 def read_media_numbers(line: str) -> Numbers:

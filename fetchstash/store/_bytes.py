@@ -117,7 +117,9 @@ class BlobCache(Blobs):
 
     def keep_only(self, named: Collection[tuple[Kind, str]]) -> int:
         """Remove the copies of blobs that are not ``named``; return how many."""
-        stale = [(kind, name) for kind, name, _ in self.files() if (kind, name) not in named]
+        stale: list[tuple[Kind, str]] = [
+            (kind, name) for kind, name, _ in self.files() if (kind, name) not in named
+        ]
         for kind, name in stale:
             self.remove(kind, name)
         return len(stale)

@@ -28,13 +28,15 @@ def picture(number: int, width: int = 64, height: int = 48) -> str:
 def shown(messages: Any) -> Iterator[Any]:
     """Yield the blocks of media anywhere in a request."""
     if isinstance(messages, dict):
-        if media_of(messages):
-            yield messages
+        block: dict[str, Any] = messages  # pyright: ignore[reportUnknownVariableType]
+        if media_of(block):
+            yield block
             return
-        for value in messages.values():
+        for value in block.values():
             yield from shown(value)
     elif isinstance(messages, list):
-        for value in messages:
+        blocks: list[Any] = messages  # pyright: ignore[reportUnknownVariableType]
+        for value in blocks:
             yield from shown(value)
 
 

@@ -256,7 +256,11 @@ def test_an_overflow_is_read_in_whatever_shape_it_comes(thing: Any) -> None:
 def test_an_answer_with_status_200_and_an_error_in_it_is_one(thing: Any) -> None:
     assert failure(thing) is thing
     assert classify(thing).kind == TOKENS
-    fine = {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}, "error_message": ""}
+    fine: dict[str, Any] = {
+        "choices": [],
+        "base_resp": {"status_code": 0, "status_msg": ""},
+        "error_message": "",
+    }
     assert failure(fine) is None
 
 

@@ -66,14 +66,14 @@ def screenshots(fmt: Format, count: int, width: int = 64) -> Iterator[list[Any]]
             one = {"type": "function_call", "call_id": call, "name": "shoot", "arguments": "{}"}
             history += [one, {"type": "function_call_output", "call_id": call, "output": [block]}]
         elif fmt == "anthropic":
-            use = {"type": "tool_use", "id": call, "name": "shoot", "input": {}}
+            use: dict[str, Any] = {"type": "tool_use", "id": call, "name": "shoot", "input": {}}
             result = {"type": "tool_result", "tool_use_id": call, "content": [block]}
             history += [
                 {"role": "assistant", "content": [use]},
                 {"role": "user", "content": [result]},
             ]
         else:
-            asked = {"functionCall": {"name": "shoot", "args": {}}}
+            asked: dict[str, Any] = {"functionCall": {"name": "shoot", "args": {}}}
             answer = {"name": "shoot", "response": {"ok": True}, "parts": [block]}
             history += [
                 {"role": "model", "parts": [asked]},
@@ -126,10 +126,10 @@ def test_without_pillow_large_pictures_are_left_out(monkeypatch: pytest.MonkeyPa
 
 def test_a_document_over_the_pages_makes_room_and_the_task_stays() -> None:
     task = [{"type": "text", "text": "Compare."}, medium("anthropic", "image/png", picture(0))]
-    read = {"type": "tool_use", "id": "c1", "name": "read", "input": {}}
+    read: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "read", "input": {}}
     pdf = medium("anthropic", "application/pdf", PDF)
     result = {"type": "tool_result", "tool_use_id": "c1", "content": [pdf]}
-    messages = [
+    messages: list[Any] = [
         {"role": "user", "content": task},
         {"role": "assistant", "content": [read]},
         {

@@ -41,8 +41,17 @@ def anthropic(url: str, recovery: Recovery, width: int) -> None:
     messages: list[Any] = [{"role": "user", "content": "Watch the page."}]
     for number in range(STEPS):
         block = medium("anthropic", "image/png", picture(number, width))
-        use = {"type": "tool_use", "id": f"toolu_{number}", "name": "shoot", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": use["id"], "content": [block]}
+        use: dict[str, Any] = {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": "shoot",
+            "input": {},
+        }
+        result: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": use["id"],
+            "content": [block],
+        }
         messages += [
             {"role": "assistant", "content": [use]},
             {"role": "user", "content": [result]},
@@ -55,7 +64,7 @@ def langchain(url: str, recovery: Recovery, width: int) -> None:
     made = module("langchain_core.messages")
     messages: list[Any] = [made.HumanMessage("Watch the page.")]
     for number in range(STEPS):
-        call = {"name": "shoot", "args": {}, "id": f"call_{number}"}
+        call: dict[str, Any] = {"name": "shoot", "args": {}, "id": f"call_{number}"}
         block = medium("openai_chat", "image/png", picture(number, width))
         messages += [
             made.AIMessage("", tool_calls=[call]),

@@ -7,7 +7,6 @@ import time
 from unittest.mock import Mock
 
 import pypdf
-import pypdfium2
 import pytest
 from PIL import Image
 
@@ -168,7 +167,7 @@ test_pages_are_read = reads(
 def test_pypdf_reads_a_page_that_pdfium_does_not(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pypdfium2.raw, "FPDFText_CountChars", Mock(return_value=0))
+    monkeypatch.setattr("pypdfium2.raw.FPDFText_CountChars", Mock(return_value=0))
     assert read("pdf", three_pages())[1].endswith("[Page 3]\nThird page.\n\n")
 
 

@@ -109,7 +109,7 @@ async def test_a_ping_is_answered_while_a_list_of_100_000_is_read(
     async with connect(mode="legacy", **settings) as client:
 
         async def ping() -> None:
-            await client.send_ping()
+            await client.send_ping()  # pyright: ignore[reportDeprecated]
             pinged.append(len(answers))
 
         await answer(client, site, "fetch_site", {"url": "/warm/"})  # what is imported once

@@ -158,7 +158,9 @@ async def answered(client: Client, tool: str, arguments: dict[str, Any]) -> str:
 def real(value: Any, places: dict[str, str]) -> Any:
     """Return arguments with the URLs and references that stand for these names."""
     if isinstance(value, dict):
-        return {name: real(item, places) for name, item in value.items()}
+        named: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return {name: real(item, places) for name, item in named.items()}
     if isinstance(value, list):
-        return [real(item, places) for item in value]
+        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return [real(item, places) for item in items]
     return Template(value).safe_substitute(places) if isinstance(value, str) else value

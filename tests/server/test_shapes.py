@@ -58,7 +58,8 @@ async def test_a_shape_that_can_mean_one_thing_is_understood(
 
         def real(value: Any) -> Any:
             if isinstance(value, list):
-                return [real(item) for item in value]
+                items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+                return [real(item) for item in items]
             for name, word in words.items() if isinstance(value, str) else ():
                 value = value.replace(name, word)
             return value

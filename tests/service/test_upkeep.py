@@ -64,7 +64,7 @@ class Rig:
             if self.is_team:
                 store = await self.store(tenant)
                 assert isinstance(store, TeamStore)
-                with store._database.connection() as db:
+                with store._database.connection() as db:  # pyright: ignore[reportPrivateUsage]
                     db.execute(f"UPDATE unnamed SET since = since - {_team.GRACE_SECONDS + 1}")
                 await store.aclose()
 
@@ -76,7 +76,7 @@ class Rig:
         if self.bucket:
             found += [p for p in self.bucket.paths() if word in self.bucket.store.get(p).bytes()]
         if isinstance(store, TeamStore):
-            with store._database.connection() as db:
+            with store._database.connection() as db:  # pyright: ignore[reportPrivateUsage]
                 terms = db.execute("SELECT terms::text FROM words").fetchall()
             found += ["words" for (text,) in terms if word.decode() in text]
         return found
@@ -146,7 +146,11 @@ async def test_a_turn_expires_what_nobody_asks_for_and_is_a_line_and_a_metric(
 ) -> None:
     caplog.set_level(logging.INFO, "fetchstash.service")
     counted: list[tuple[str, int, Any]] = []
-    monkeypatch.setattr(telemetry, "count", lambda name, n, **k: counted.append((name, n, k)))
+
+    def count(name: str, n: int = 1, **attributes: Any) -> None:
+        counted.append((name, n, attributes))
+
+    monkeypatch.setattr(telemetry, "count", count)
     await fill(rig, days=0.5)
     now = time.time()
     replica = Upkeep(rig.settings(), objects)
@@ -162,7 +166,7 @@ async def test_a_turn_expires_what_nobody_asks_for_and_is_a_line_and_a_metric(
     assert ("cleaned", 2, {"reason": "age"}) in counted
     store = await rig.store("acme")
     if isinstance(store, TeamStore):
-        with store._database.connection() as db:
+        with store._database.connection() as db:  # pyright: ignore[reportPrivateUsage]
             assert db.execute("SELECT count(*) FROM artifact").fetchone() == (0,)
     await store.aclose()
 
@@ -191,7 +195,7 @@ async def test_two_replicas_share_the_turns_and_one_that_failed_comes_again(
     async with anyio.create_task_group() as tasks:
         for machine in ("one", "two"):
             tasks.start_soon(Upkeep(rig.settings(machine), objects).look)
-    done = [line.__dict__["facts"]["tenant"] for line in caplog.records]
+    done: list[str] = [line.__dict__["facts"]["tenant"] for line in caplog.records]
     assert sorted(filter(None, done)) == ["acme", "globex"]
 
 

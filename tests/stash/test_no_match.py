@@ -20,7 +20,7 @@ A keeper walked along the pier at night.
 path C:\\temp\\new
 """
 
-NO_MATCH = [
+NO_MATCH: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("flywheel", {}, "ignoring case", {"ignore_case": True}),
     ("/flywheel/i", {}, "without the slashes", {"pattern": "flywheel"}),
     ("/Flywheel/", {}, "without the slashes", {"pattern": "Flywheel"}),

@@ -184,7 +184,7 @@ async def test_no_address_of_a_page_asks_an_api_for_what_the_operator_owns() -> 
 
 def test_no_rule_is_tried_on_what_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[Rule] = []
-    pattern = _rules._pattern
+    pattern = _rules._pattern  # pyright: ignore[reportPrivateUsage]
 
     def note(rule: Rule) -> re.Pattern[str]:
         tried.append(rule)

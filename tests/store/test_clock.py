@@ -96,7 +96,7 @@ async def test_the_clock_of_a_teams_database_confirms_that_days_have_passed(
     await store.aclose()
     store = await open_store(replace(limits, catalog=catalog))
     assert isinstance(store, TeamStore)
-    with store._database.connection() as db:
+    with store._database.connection() as db:  # pyright: ignore[reportPrivateUsage]
         days_ago = json.dumps([time.time() - 3 * DAY, None]).encode()
         db.execute("UPDATE setting SET value = ? WHERE name = 'clock'", (days_ago,))
         db.execute("UPDATE artifact SET expires_at = ?", (time.time() - DAY,))

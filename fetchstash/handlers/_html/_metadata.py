@@ -184,7 +184,8 @@ def _is_named(item: dict[str, Any], title: str, address: str) -> bool:
 def _author(meta: dict[str, list[str]], title: str) -> str:
     """Return the authors that the head names, "" if they are only addresses and roles."""
     for name in _AUTHORS:
-        names = dict.fromkeys(filter(None, map(author_of, meta.get(name, ())[:20])))
+        values = meta.get(name, [])[:20]
+        names = dict.fromkeys(author for author in map(author_of, values) if author)
         if names:
             return ", ".join(names)[:VALUE_CHARS]
     for label, data in (("twitter:label1", "twitter:data1"), ("twitter:label2", "twitter:data2")):

@@ -286,7 +286,7 @@ class _Reader(TextReader):
         comment = self._document.comments.pop(number, None)
         if comment:
             runs, start = self._ranges.pop(number, (None, 0))
-            words = runs.words(start) if runs is paragraph.runs else ""
+            words = runs.words(start) if runs and runs is paragraph.runs else ""
             paragraph.comments.append((comment, words))
 
     def close(self, name: str) -> None:
