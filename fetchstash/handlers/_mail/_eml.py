@@ -20,7 +20,8 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._parts import MemberParts, Streamed
+from fetchstash.handlers._mail._history import QUOTED, split_history
+from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text import counted
@@ -62,7 +63,7 @@ class EmailHandler(Streamed, MemberParts):
             extraction_truncated=source.stat().st_size > _MAX_BYTES,
         )
         prose = Prose()
-        yield from write(message, prose, extracted)
+        yield from write(message, prose, extracted, [])
         attached = list(attachments(message))
         extracted.learn(members=len(attached))
         if attached:
@@ -71,6 +72,20 @@ class EmailHandler(Streamed, MemberParts):
                 size = counted(len(payload(part)), "byte")
                 prose.item(f"{name} ({part.get_content_type()}, {size})")
         yield from prose.end()
+
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return an attachment, or the history that the mail quotes."""
+        if request.path == QUOTED and (history := self._history(request.source)):
+            return part_text(history, request)
+        return super().part(request)
+
+    def _history(self, source: Path) -> str:
+        """Return the quoted history, "" if there is none or an attachment has its name."""
+        message, history = _load(source), list[str]()
+        for _ in write(message, Prose(), Extracted(None), history):
+            pass
+        named = any(name == QUOTED for name, _ in attachments(message))
+        return "" if named else "\n\n".join(history)
 
     def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
@@ -96,8 +111,16 @@ def parse(raw: bytes) -> email.message.Message:
         raise MailReason.MAIL_DEPTH.error() from None
 
 
-def write(message: email.message.Message, prose: Prose, extracted: Extracted) -> Iterator[Part]:
-    """Write a message and those that it forwards; yield the parts that are full."""
+def write(
+    message: email.message.Message,
+    prose: Prose,
+    extracted: Extracted,
+    history: list[str] | None = None,
+) -> Iterator[Part]:
+    """Write a message and those that it forwards; yield the parts that are full.
+
+    What they quote at their ends goes to ``history``, and stays in the text without it.
+    """
     for number, mail in enumerate(_messages(message)):
         prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
         prose.paragraph(
@@ -105,11 +128,9 @@ def write(message: email.message.Message, prose: Prose, extracted: Extracted) ->
         )
         for part in _bodies(mail):
             text = decode(payload(part), part.get_content_charset() or "")
-            if part.get_content_type() == "text/html":
-                hidden = extracted.facts.hidden_removed + write_markup(text, prose)
-                extracted.learn(hidden_removed=hidden)
-            else:
-                prose.paragraph(text.replace("\r\n", "\n"))
+            is_markup = part.get_content_type() == "text/html"
+            hidden = write_body(text, prose, _header(mail, "Subject"), history, markup=is_markup)
+            extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
             yield from prose.full()
 
 
@@ -180,14 +201,24 @@ def _attachment(message: email.message.Message, name: str, path: str) -> email.m
     raise MailReason.NO_ATTACHMENT.error(name=path)
 
 
-def write_markup(text: str, prose: Prose) -> int:
-    """Write a body of HTML and return how many hidden elements were removed."""
+def write_body(
+    text: str, prose: Prose, subject: str, history: list[str] | None, *, markup: bool
+) -> int:
+    """Write a body, its quoted history into ``history``; return how much was hidden in it."""
     from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
-    page = whole(text)
-    for piece in page.parts:
-        prose.markdown(piece.text)
-    return page.hidden
+    hidden = 0
+    if markup:
+        page = whole(text)
+        hidden = page.hidden
+        text = "".join(piece.text for piece in page.parts)
+    own, quoted = split_history(text, subject) if history is not None else (text, "")
+    (prose.markdown if markup else prose.paragraph)(own.replace("\r\n", "\n"))
+    if quoted and history is not None:
+        history.append(quoted)
+        lines = counted(quoted.count("\n") + 1, "line")
+        prose.paragraph(f'(quoted history: {lines}, path="{QUOTED}")')
+    return hidden
 
 
 def payload(part: email.message.Message) -> bytes:

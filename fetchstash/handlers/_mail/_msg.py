@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import Extracted, Part, PartRequest
+from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._mail._eml import write_markup
-from fetchstash.handlers._parts import MemberParts, Streamed
+from fetchstash.handlers._mail._eml import write_body
+from fetchstash.handlers._mail._history import QUOTED
+from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._zip import CompoundFile
 from fetchstash.text import counted
@@ -50,10 +51,10 @@ class MsgHandler(Streamed, MemberParts):
             "Date": date,
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        if (body := _text(message, _BODY)).strip():
-            prose.paragraph(body.replace("\r\n", "\n"))
-        elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
-            extracted.learn(hidden_removed=write_markup(markup, prose))
+        body, is_markup = _body(message)
+        if body.strip():
+            hidden = write_body(body, prose, title, [], markup=is_markup)
+            extracted.learn(hidden_removed=hidden)
         elif (_RTF,) in message.streams:
             extracted.fail(MailReason.MAIL_RTF.cause())
         attachments = list(_attachments(message))
@@ -65,6 +66,12 @@ class MsgHandler(Streamed, MemberParts):
                 size = counted(stream.size, "byte") if stream else "a message or an object"
                 prose.item(f"{name} ({size})")
         yield from prose.end()
+
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return an attachment, or the history that the mail quotes."""
+        if request.path == QUOTED and (history := _history(_open(request.source))):
+            return part_text(history, request)
+        return super().part(request)
 
     def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
@@ -83,6 +90,22 @@ def _open(source: Path) -> CompoundFile:
     if ("__properties_version1.0",) not in message.streams:
         raise MailReason.MAIL_MISSING.error()
     return message
+
+
+def _body(message: CompoundFile) -> tuple[str, bool]:
+    """Return the body, and whether it is HTML, which is taken where there is no plain text."""
+    if (body := _text(message, _BODY)).strip():
+        return body, False
+    return decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML), True
+
+
+def _history(message: CompoundFile) -> str:
+    """Return the quoted history, "" if there is none or an attachment has its name."""
+    body, is_markup = _body(message)
+    history: list[str] = []
+    write_body(body, Prose(), _text(message, _SUBJECT), history, markup=is_markup)
+    named = any(name == QUOTED for name, _ in _attachments(message))
+    return "" if named else "".join(history)
 
 
 def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
