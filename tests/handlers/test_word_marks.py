@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces; signs of fonts
 
+import lzma
+
 import pytest
 
 from fetchstash.handlers._symbols import seen, seen_lone, telling_bullet
@@ -230,6 +232,27 @@ def test_a_comment_stands_behind_its_paragraph_with_the_words_that_it_is_about(r
         "",
     ]
     check_facts(extracted, hidden_removed=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    {
+        "b-01-checkbox.doc.xz": ["[x] Inherited", "[ ] Not applicable", "Priority: Urgent\n"],
+        "b-09-sym.doc.xz": ["✓ passed; ✗ failed; A → B; ≥5 µm;α≤0.05"],
+    }.items(),
+)
+def test_a_document_of_word_97_has_its_signs_and_forms(
+    read: Read, name: str, words: list[str]
+) -> None:
+    """LibreOffice made them of the DOCX."""
+    _, text = read("old_office", lzma.decompress(data_file(name)))
+    assert [word for word in words if word not in text] == []
+
+
+def test_signs_of_rtf_are_what_their_font_draws(read: Read) -> None:
+    fonts = rb"{\fonttbl{\f0 Arial;}{\f1\fcharset2 Wingdings;}}"
+    body = rb"{\f1\'fc}{\f0 \'fc }{\f1\u-3845?} {\f1\u61692 ?}"
+    assert read("rtf", rb"{\rtf1" + fonts + body + rb"\par}")[1] == "✓ü ✗ ✓\n\n"
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,10 @@ from typing import NamedTuple
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
+from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
 from fetchstash.handlers._zip import CompoundFile
 
 _MAX_BYTES = 128 * 1024 * 1024
@@ -36,10 +38,19 @@ _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
 # Offsets in the header of the lengths of the texts (section 2.5.5) and of the places of the tables
 # (section 2.5.6).
 _LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
+_FONTS_AT = 0x112
 _PAGE = 512
 _MAX_PIECES = 1_000_000
 # Properties of paragraphs and runs, by their numbers (section 2.6).
 _HIDDEN, _IN_TABLE, _ROW_END = 0x083C, 0x2416, 0x2417
+# A symbol with its font, the font of a run, and the place of a form's data.
+_SYMBOL, _FONT, _DATA_AT = 0x6A09, 0x4A4F, 0x6A03
+_FONT_NAME = 40  # bytes before the name of a font (section 2.9.74)
+_MAX_FONTS = 10_000
+_FORM_DATA = 68  # bytes before the data of a form (section 2.9.158)
+_MAX_FORMS = 10_000
+# Stands for the data of a form in the code of its field: one character, as in the document.
+_FORM = 0x10_0000
 _LIST, _LIST_LEVEL, _OUTLINE = 0x460B, 0x260A, 0x2640
 # Bytes of a property's value, by the upper three bits of its number (section 2.2.5.1); 6: the first
 # byte of the value says it.
@@ -53,7 +64,6 @@ _CELL_END = "\x07"
 _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
 _NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
 _FIELD_MARK = re.compile("([\x13\x14\x15])")
-_LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
 # Line and page breaks, special hyphens, and marks of objects.
 _SIGNS = str.maketrans(
     {"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None}
@@ -162,11 +172,12 @@ def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
+        signs = _Signs(_fonts(_at(stream, table, _FONTS_AT)), file.read("Data"))
     except (struct.error, IndexError):
         raise OfficeReason.DAMAGED_DOCUMENT.error() from None
-    text, hidden = _text(stream, pieces, runs)
+    text, hidden = _text(stream, pieces, runs, signs)
     extracted.learn(hidden_removed=hidden)
-    writer = _Writer()
+    writer = _Writer(forms=signs.forms)
     start = 0
     for label, length in zip(_TEXTS, lengths, strict=True):
         end = start + max(length, 0)
@@ -241,13 +252,13 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> list[_Look]:
 
 
 def _properties(data: bytes) -> dict[int, int]:
-    """Return the properties whose values have one or two bytes, by number."""
+    """Return the properties whose values have one, two or four bytes, by number."""
     properties: dict[int, int] = {}
     place = 0
     while place + 3 <= len(data):
         (number,) = struct.unpack_from("<H", data, place)
         size = _SIZES.get(number >> 13) or data[place + 2] + 1
-        if size <= 2:
+        if size <= 4:
             properties[number] = int.from_bytes(data[place + 2 : place + 2 + size], "little")
         place += 2 + size
     return properties
@@ -257,11 +268,89 @@ def _start(item: _Piece | _Look) -> int:
     return item.start
 
 
-def _text(stream: bytes, pieces: Sequence[_Piece], runs: Sequence[_Look]) -> tuple[str, int]:
+def _fonts(table: bytes) -> list[str]:
+    """Return the names of the fonts (section 2.9.286)."""
+    (count,) = struct.unpack_from("<H", table) if len(table) >= 4 else (0,)
+    fonts: list[str] = []
+    place = 4
+    for _ in range(min(count, _MAX_FONTS)):
+        if place >= len(table):
+            break
+        end = place + 1 + table[place]
+        name = table[place + _FONT_NAME : end].decode("utf-16-le", "replace")
+        fonts.append(name.partition("\0")[0])
+        place = end
+    return fonts
+
+
+class _Signs:
+    """Characters that their run says something about: of symbol fonts, and data of forms."""
+
+    def __init__(self, fonts: Sequence[str], data: bytes) -> None:
+        self.forms: list[Form] = []
+        self._fonts = fonts
+        self._data = data
+
+    def read(self, text: str, properties: Mapping[int, int]) -> str:
+        """Return the text of a run, with as many characters."""
+        if _SYMBOL in properties:
+            value = properties[_SYMBOL]
+            return "".join(
+                self._sign(chr(value >> 16), value & 0xFFFF) if c == "(" else c for c in text
+            )
+        if text == "\x01" and _DATA_AT in properties and len(self.forms) < _MAX_FORMS:
+            try:
+                self.forms.append(_form(self._data, properties[_DATA_AT] + _FORM_DATA))
+            except (struct.error, IndexError):
+                return text
+            return chr(_FORM + len(self.forms) - 1)
+        if is_symbol_font(self._name(properties.get(_FONT, -1))):
+            return "".join(self._sign(c, properties[_FONT]) if c >= " " else c for c in text)
+        return text
+
+    def _name(self, font: int) -> str:
+        return self._fonts[font] if 0 <= font < len(self._fonts) else ""
+
+    def _sign(self, sign: str, font: int) -> str:
+        shown = seen(sign, self._name(font))
+        return shown if len(shown) == 1 else sign  # else it is told by its number at last
+
+
+def _form(data: bytes, place: int) -> Form:
+    """Return a form field ([MS-DOC], section 2.9.78)."""
+    (bits,) = struct.unpack_from("<4xH", data, place)
+    kind, chosen = bits & 3, bits >> 2 & 0x1F
+    place = _behind_text(data, place + 10)
+    if kind not in {1, 2}:
+        return Form()
+    (default,) = struct.unpack_from("<H", data, place)
+    form = Form(kind == 1, default=default, chosen=None if chosen == CHOSE_NONE else chosen)
+    place += 2
+    for _ in range(5 if kind == 2 else 0):  # its format, helps and macros
+        place = _behind_text(data, place)
+    (count,) = struct.unpack_from("<2xH", data, place) if kind == 2 else (0,)
+    place += 6
+    for _ in range(min(count, _MAX_FONTS)):
+        (size,) = struct.unpack_from("<H", data, place)
+        form.add_entry(data[place + 2 : place + 2 + 2 * size].decode("utf-16-le", "replace"))
+        place += 2 + 2 * size
+    return form
+
+
+def _behind_text(data: bytes, place: int) -> int:
+    """Return the place behind a text with its length and a NUL (section 2.9.355)."""
+    (size,) = struct.unpack_from("<H", data, place)
+    return int(place + 2 + 2 * size + 2)
+
+
+def _text(
+    stream: bytes, pieces: Sequence[_Piece], runs: Sequence[_Look], signs: _Signs
+) -> tuple[str, int]:
     """Return the text, one character for each UTF-16 unit, and the number of hidden runs.
 
     Hidden characters become NULs.
     """
+    telling = {_HIDDEN, _SYMBOL, _FONT, _DATA_AT}
     written: list[str] = []
     hidden = 0
     for piece in pieces:
@@ -274,22 +363,32 @@ def _text(stream: bytes, pieces: Sequence[_Piece], runs: Sequence[_Look]) -> tup
                 units.byteswap()
             text = "".join(map(chr, units))
         at = 0
-        for begin, end in _hidden(runs, piece, len(text)):
-            hidden += 1
-            written += [text[at:begin], _NO_MARK.sub("\0", text[max(begin, at) : end])]
+        for first, end, properties in _ranges(runs, piece, len(text)):
+            if telling.isdisjoint(properties):
+                continue
+            begin = max(first, at)
+            shown = text[begin:end]
+            if properties.get(_HIDDEN) == 1:
+                hidden += 1
+                shown = _NO_MARK.sub("\0", shown)
+            else:
+                shown = signs.read(shown, properties)
+            written += [text[at:begin], shown]
             at = max(at, end)
         written.append(text[at:])
     return "".join(written), hidden
 
 
-def _hidden(runs: Sequence[_Look], piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
+def _ranges(
+    runs: Sequence[_Look], piece: _Piece, length: int
+) -> Iterator[tuple[int, int, Mapping[int, int]]]:
+    """Yield beginning, end and properties of the runs in a piece of ``length`` characters."""
     last = piece.fc + length * piece.width
     index = max(bisect_right(runs, piece.fc, key=_start) - 1, 0)
     while index < len(runs) and runs[index].start < last:
-        if runs[index].properties.get(_HIDDEN) == 1:
-            begin = max(runs[index].start - piece.fc, 0) // piece.width
-            end = min(runs[index + 1].start, last) if index + 1 < len(runs) else last
-            yield begin, (end - piece.fc) // piece.width
+        begin = max(runs[index].start - piece.fc, 0) // piece.width
+        end = min(runs[index + 1].start, last) if index + 1 < len(runs) else last
+        yield begin, (end - piece.fc) // piece.width, runs[index].properties
         index += 1
 
 
@@ -303,20 +402,13 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
 
 
 @dataclass(slots=True)
-class _Field:
-    """An open field: its code, and whether the result has begun."""
-
-    code: str = ""
-    has_result: bool = False
-
-
-@dataclass(slots=True)
 class _Writer:
     """Writes paragraphs into ``prose``. A field may span several of them."""
 
     prose: Prose = field(default_factory=Prose)
+    forms: Sequence[Form] = ()
     _noted: set[str] = field(default_factory=set[str])
-    _fields: list[_Field] = field(default_factory=list[_Field])
+    _fields: list[Field] = field(default_factory=list[Field])
     _rows: list[list[str]] = field(default_factory=list[list[str]])
     _row: list[str] = field(default_factory=list[str])
     _cell: list[str] = field(default_factory=list[str])
@@ -364,16 +456,28 @@ class _Writer:
         pieces: list[str] = []
         for piece in _FIELD_MARK.split(content):
             if piece == "\x13":
-                self._fields.append(_Field())
+                self._fields.append(Field())
             elif piece == "\x14" and self._fields:
                 self._fields[-1].has_result = True
-                pieces.append("[" if _LINK.match(self._fields[-1].code) else "")
+                pieces.append("[" if self._fields[-1].target() else "")
             elif piece == "\x15" and self._fields:
-                link = _LINK.match(self._fields.pop().code)
-                pieces.append(f"]({link[1]})" if link else "")
+                pieces.append(self._end(self._fields.pop(), pieces))
             elif not self._fields or all(field.has_result for field in self._fields):
                 pieces.append(piece)
             else:
-                self._fields[-1].code += piece
+                self._fields[-1].add_code(piece)
         text = "".join(pieces).translate(_SIGNS).strip()
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return without_private(
+            text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        )
+
+    def _end(self, ended: Field, pieces: Sequence[str]) -> str:
+        """Return what stands behind a field: the target of a link, or what it shows itself."""
+        if target := ended.target():
+            return f"]({target})" if ended.has_result else ""
+        if ended.has_result and pieces and pieces[-1].strip():
+            return ""
+        places = [ord(sign) - _FORM for sign in ended.code if ord(sign) >= _FORM]
+        if places and places[0] < len(self.forms):
+            ended.form = self.forms[places[0]]
+        return ended.without_result()

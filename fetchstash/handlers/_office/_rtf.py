@@ -11,6 +11,7 @@ from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
 
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
@@ -117,6 +118,8 @@ class _State:
     margin: str = ""  # "Header" or "Footer" within one
     charset: str = "cp1252"
     fallback_chars: int = 1
+    font: int = -1
+    lists_fonts: bool = False
 
 
 class _Reader:
@@ -127,6 +130,7 @@ class _Reader:
         self.title: list[str] = []
         self.hidden = 0
         self._states = [_State()]
+        self._fonts: dict[int, str] = {}
         self._too_deep = 0
         self._is_optional = False
         self._pieces: list[str] = []
@@ -179,8 +183,10 @@ class _Reader:
 
     def _word(self, word: str, number: int | None) -> int:
         state = self._states[-1]
+        if word == "f" and number is not None:
+            self._change(font=number)
         if self._is_optional or word in _SKIPPED:
-            self._change(skipped=True)
+            self._change(skipped=True, lists_fonts=word == "fonttbl" or state.lists_fonts)
             self._is_optional = False
         elif word in _MARGINS:
             self._change(margin=_MARGINS[word])
@@ -248,10 +254,19 @@ class _Reader:
         """Write the bytes that came as codes; a character may take two of them."""
         if self._bytes:
             data, self._bytes = self._bytes, bytearray()
-            self._write(data.decode(self._states[-1].charset, "replace"))
+            charset = "latin-1" if self._font() else self._states[-1].charset
+            self._write(data.decode(charset, "replace"))
+
+    def _font(self) -> str:
+        """Return the symbol font of the text, "" for any other font."""
+        return self._fonts.get(self._states[-1].font, "")
 
     def _write(self, text: str) -> None:
         state = self._states[-1]
+        if state.lists_fonts and is_symbol_font(text.partition(";")[0]):
+            self._fonts[state.font] = text.partition(";")[0]
+        font = self._font()
+        text = seen(text, font) if font else without_private(text)
         if state.is_title:
             self.title.append(text)
         elif state.hidden and not state.skipped:
