@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, islice, pairwise, zip_longest
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
@@ -168,6 +170,8 @@ class _Cutter(NamedTuple):
             inside = self
             if tag in _ITEMS and not (tag == "blockquote" and _is_indent(element)):
                 inside = _Cutter(self.blocks, (*self.containers, element), self.link)
+            elif answers := _answers(element):
+                inside = _Cutter(self.blocks, (*self.containers, *answers), self.link)
             elif tag == "a":
                 inside = _Cutter(self.blocks, self.containers, element.get("href") or self.link)
             inside.cut(element)
@@ -217,6 +221,38 @@ class _Cutter(NamedTuple):
                 self._add(MEDIUM, run, parent, "")
             case _:
                 pass
+
+
+_POST = re.compile(r"(?<![a-z])(?:comment|reply|post|message|answer)(?![a-z])", re.IGNORECASE)
+_DEPTHS = ("indent", "data-depth", "data-indent", "data-level")
+POST_REACH, MAX_DEPTH = 8, 12
+
+
+def _answers(element: Element) -> tuple[Element, ...]:
+    """Return a quotation for each post of a thread that this one answers, as mail has it.
+
+    The posts stand inside each other, or say how deep they stand.
+    """
+    if element.tag == "tr":
+        cells = islice(element.elements(), 2)
+        depth = next((d for cell in cells if (d := _stated_depth(cell))), 0)
+    elif not element.attributes.get("class") or not _names_post(element.get("class")):
+        return ()
+    elif not (depth := _stated_depth(element)):
+        own = element.tag, element.classes()[0]
+        around = element.nearest(POST_REACH + 1)[1:]
+        return (element,) if any((e.tag, *e.classes()[:1]) == own for e in around) else ()
+    return tuple(Element("blockquote", {}, None) for _ in range(depth))
+
+
+@lru_cache(1_000)
+def _names_post(classes: str) -> bool:
+    return any(map(_POST.search, classes.split()[:1]))
+
+
+def _stated_depth(element: Element) -> int:
+    stated = next((element.get(name) for name in _DEPTHS if name in element.attributes), "")
+    return min(int(stated), MAX_DEPTH) if stated.isdecimal() and len(stated) < 3 else 0
 
 
 def _is_indent(quote: Element) -> bool:
@@ -346,13 +382,14 @@ class _Marks:
         self._started: set[Element] = set()
         self._unmarked: set[Element] = set()
         self._numbers: dict[Element, int] = {}
+        self._widths: dict[Element, int] = {}  # of the marks of items
 
     def prefixes(self, block: Block) -> tuple[str, str]:
         """Return the prefix of the first line of a block, and of its other lines."""
         if not block.containers:
             return "", ""
         if block.kind == HEADING:  # it begins a section, not an item
-            self._unmarked.update(c for c in block.containers if c.tag != "blockquote")
+            self._unmarked.update(c for c in block.containers if c.tag in {"li", "dt", "dd"})
         elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line
             items = (c for c in block.containers if c.tag in {"li", "dt"})
             self._unmarked.update(item for item in items if item not in self._started)
@@ -360,13 +397,14 @@ class _Marks:
         rest: list[str] = []
         marked = [c for c in block.containers if c not in self._unmarked]
         for container in marked[-MAX_INDENT:]:
-            if container.tag == "blockquote":
+            if container.tag not in {"li", "dt", "dd"}:  # a quotation, or an answer to a post
                 mark = indent = "> "
             elif container.tag == "dd":
                 mark = indent = "  "
             else:
-                mark = "- " if container in self._started else self._mark(container)
-                indent = " " * len(mark)
+                mark = "" if container in self._started else self._mark(container)
+                width = self._widths.setdefault(container, len(mark) or len("- "))
+                indent = " " * width  # else a list in it stands beside it (CommonMark 0.31, 5.2)
             first.append(indent if container in self._started else mark)
             rest.append(indent)
         self._started.update(block.containers)
@@ -377,12 +415,47 @@ class _Marks:
         if item.tag != "li" or items is None or items.tag != "ol":
             return "- "
         if item not in self._numbers:
-            start = items.attributes.get("start", "1")
-            number = int(start) if start.isdecimal() and len(start) < 7 else 1
-            for sibling in items.elements():
-                self._numbers[sibling] = number
-                number += sibling.tag == "li"
-        return f"{self._numbers[item]}. "
+            self._number(items)
+        return f"{_counter(self._numbers[item], items)}. "
+
+    def _number(self, items: Element) -> None:
+        """Give the items of a list their numbers (HTML Standard, 4.4.5 and 4.4.8)."""
+        listed = [sibling for sibling in items.elements() if sibling.tag == "li"]
+        is_reversed = "reversed" in items.attributes
+        number = _integer(items.get("start"), len(listed) if is_reversed else 1)
+        for sibling in listed:
+            number = _integer(sibling.get("value"), number)
+            self._numbers[sibling] = number
+            number += -1 if is_reversed else 1
+
+
+def _integer(text: str, otherwise: int) -> int:
+    return int(text) if _INTEGER.fullmatch(text.strip()) else otherwise
+
+
+def _counter(number: int, items: Element) -> str:
+    """Return the number of an item as the list counts: in letters or Roman numerals, too."""
+    kind = items.get("type")
+    if match := _LIST_STYLE.search(items.get("style")):
+        kind = {"al": "a", "la": "a", "ro": "i"}[match[2].lower()[:2]]
+        kind = kind.upper() if match[1].lower() == "upper" else kind
+    if kind in {"a", "A"} and 0 < number <= len(ascii_lowercase):
+        return (ascii_lowercase if kind == "a" else ascii_uppercase)[number - 1]
+    if kind in {"i", "I"} and 0 < number < MOST_ROMAN:
+        numeral = ""
+        for value, sign in _ROMAN:
+            numeral += sign * (number // value)
+            number %= value
+        return numeral if kind == "i" else numeral.upper()
+    return str(number)
+
+
+_INTEGER = re.compile(r"-?\d{1,6}")
+_LIST_STYLE = re.compile(
+    r"list-style[\w-]*\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE
+)
+_ROMAN = tuple(zip((50, 40, 10, 9, 5, 4, 1), ("l", "xl", "x", "ix", "v", "iv", "i"), strict=True))
+MOST_ROMAN = 90
 
 
 def _follows_closely(before: Block, block: Block) -> bool:
@@ -391,4 +464,4 @@ def _follows_closely(before: Block, block: Block) -> bool:
     if kinds & {HEADING, TABLE} or not before.containers or not block.containers:
         return False
     last = block.containers[-1]
-    return last.tag != "blockquote" and last not in before.containers
+    return last.tag in {"li", "dt", "dd"} and last not in before.containers

@@ -113,7 +113,9 @@ FIGURE_REACH = 4  # elements above a picture in which its figure is searched
 CAPTION_WORDS = 100
 POST_REACH = 6  # elements above a block in which its post is searched
 _POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
-_BYLINE = re.compile(r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name)(?![a-z])")
+_BYLINE = re.compile(
+    r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name|score|points|votes)(?![a-z])"
+)
 
 
 def keep_title(blocks: list[Block], keep: list[bool]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from fetchstash.handlers._html import _hidden, _media, _signs
-from fetchstash.handlers._html._element import BLOCKS, Element, is_read, names
+from fetchstash.handlers._html._element import BLOCKS, Element, check, is_read, names
 from fetchstash.handlers._html._hidden import TELLING, UNKNOWN_PAINT, HiddenBy, Paint, paint
 from fetchstash.handlers._html._sheet import StyleSheet
 from fetchstash.handlers._html._style import Style, hides, media, read_style
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 150
 """Children of deeper elements go to the element at this depth, so that recursion is safe."""
+MAX_FRAMES = 20  # frames that hold their page in an attribute
+MAX_MARKUP_CHARS = 500  # of markup in a field that is code to copy; more is a script's template
 MAX_DECLARING = 1_000  # elements whose styles may declare custom properties
 MAX_IMPORTED = 10
 MIN_VEILED_CHARS, MOST_SHOWN_CHARS = 150, 400
@@ -38,6 +40,7 @@ _NEVER_READ = names(
 _FIELDS = names("input select textarea")  # elements that part the words around them
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
+_LISTS = names("ul ol")
 _LABELS = names("aria-label title")
 _TEXTLESS = names("i span em b")  # elements that show a sign by their style
 _SPECIAL = names("dialog font img math mjx-container noscript")
@@ -86,8 +89,11 @@ class Page:
     signs: list[Element] = field(default_factory=list[Element])
 
 
-def parse(source: str) -> Page:
-    """Parse the HTML of one page. ``source`` must have passed the safety scan."""
+def parse(source: str, level: int = 0) -> Page:
+    """Parse the HTML of one page. ``source`` must have passed the safety scan.
+
+    ``level`` is 1 for what a frame of another page holds; its own frames are not read.
+    """
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
     encoded = source.encode("utf-8", "replace")
@@ -128,12 +134,12 @@ def parse(source: str) -> Page:
     for element, node in ((html, root), (page.body, body)):
         style = _hidden.style_of(element, sheet, node.mem_id)
         around = paint(element, style, around, complete=complete)
-    copy = _Copy(page, sheet, body)
+    copy = _Copy(page, sheet, body, level=level)
     copy.run(around)
     if copy.veils_most():
         page.body = Element("body", page.body.attributes, None)
         page.hidden, page.without_scripts, page.media, page.signs = 0, [], [], []
-        _Copy(page, sheet, body, unveils=True).run(around)
+        _Copy(page, sheet, body, unveils=True, level=level).run(around)
     page.hidden -= _signs.write(page.signs, page.media)
     return page
 
@@ -216,9 +222,16 @@ class _Copy:
     """Copies the body of a page without what is never read or never seen."""
 
     def __init__(
-        self, page: Page, sheet: StyleSheet, body: "LexborNode", *, unveils: bool = False
+        self,
+        page: Page,
+        sheet: StyleSheet,
+        body: "LexborNode",
+        *,
+        unveils: bool = False,
+        level: int = 0,
     ) -> None:
         self._unveils = unveils
+        self._level, self._frames = level, level * MAX_FRAMES
         self._veiled = 0  # characters that a script may unveil
         self._page = page
         self._sheet = sheet
@@ -273,12 +286,17 @@ class _Copy:
                         painted = paints
                     else:
                         painted = paint(element, None, paints, complete=self._complete)
-                    if painted is not None:
+                    if painted is not None and tag in {"rt", "rp"}:
+                        if tag == "rt" and (reading := node.text(deep=True).strip()):
+                            self._add_text(f"({reading})", parent, painted)
+                    elif painted is not None:
                         pending.append((node.next, parent, paints))
                         paints = painted
                         if len(pending) < MAX_DEPTH:
                             if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
+                            if tag in _LISTS and parent.tag in _LISTS:
+                                element.parent = parent = _last_item(parent)
                             parent.children.append(element)
                             if tag == "button" or not _LABELS.isdisjoint(attributes):
                                 self._note_label(element, node)
@@ -293,8 +311,12 @@ class _Copy:
                     self._add_drawing(node, parent, paints)
                 elif tag == "script":
                     self._add_tex(node, parent, paints)
+                elif tag == "textarea" and self._add_written(node, parent, paints):
+                    pass
                 elif tag in _FIELDS:
                     _add_field(tag, node, parent)
+                elif tag == "iframe" and "srcdoc" in node.attributes:
+                    self._add_frame(node, parent, paints)
                 elif tag in _PLAYED:
                     self._add_player(node, parent, paints)
             node = node.next
@@ -335,6 +357,47 @@ class _Copy:
         self._page.hidden += element not in self._emptied
         self._emptied.add(element)
         return True
+
+    def _is_seen(self, element: Element, node: "LexborNode", around: Paint) -> bool:
+        style = _hidden.style_of(element, self._sheet, node.mem_id)
+        painted = paint(element, style, around, complete=self._complete)
+        is_hidden = _hidden.hidden_by(element, style, around) is not None
+        return not is_hidden and not _hidden.is_unseen(painted)
+
+    def _add_written(self, node: "LexborNode", parent: Element, around: Paint) -> bool:
+        """Add the text that stands in a field, as it is; return whether there is any."""
+        text = node.text(deep=True).strip("\n")
+        field = Element("pre", _attributes(node), parent)
+        is_template = len(text) > MAX_MARKUP_CHARS and "<" in text
+        if not text.strip() or is_template or not self._is_seen(field, node, around):
+            return False
+        field.attributes = {}
+        field.children.append(text)
+        parent.hold_blocks()
+        parent.children.append(field)
+        return True
+
+    def _add_frame(self, node: "LexborNode", parent: Element, around: Paint) -> None:
+        """Add what a frame holds in an attribute of its own (HTML Standard, 4.8.5)."""
+        frame = Element("div", {}, parent)
+        attributes = _attributes(node)
+        seen = Element("iframe", attributes, parent)
+        self._frames += 1
+        if (
+            self._frames > MAX_FRAMES
+            or not _is_seen_frame(attributes)
+            or not self._is_seen(seen, node, around)
+        ):
+            return
+        held = parse(check(attributes["srcdoc"])[0], self._level + 1)
+        frame.children = held.body.children
+        for child in frame.elements():
+            child.parent = frame
+        frame.holds_blocks = held.body.holds_blocks
+        parent.hold_blocks()
+        parent.children.append(frame)
+        self._page.hidden += held.hidden
+        self._page.media += held.media
 
     def _add_player(self, node: "LexborNode", parent: Element, around: Paint) -> None:
         """Add a film or a sound, without what stands inside for old browsers."""
@@ -504,6 +567,12 @@ class _Copy:
                 self._page.is_unveiled = element.get("aria-hidden") != "true"
                 return True
         return cause is not HiddenBy.FOR_GOOD and _hidden.is_closed_panel(element, self._controlled)
+
+
+def _last_item(items: Element) -> Element:
+    """Return the last item of a list, in which a list that stands beside it is shown."""
+    last = next((child for child in reversed(items.children) if not isinstance(child, str)), items)
+    return last if last.tag == "li" else items
 
 
 def _readable(node: "LexborNode") -> int:
