@@ -44,6 +44,8 @@ _MARKDOWN_LINK = re.compile(
     r"\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
 )
 
+_LINK = re.compile(r"<([^<>]*)>([^<>]*)")
+_PARAMETER = re.compile(r";\s*(\w+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 _OPEN = re.compile(r"<(?:!--|([a-z][^\s/>]*))", re.IGNORECASE | re.ASCII)
 # An unclosed quote matches nothing, which ends the pass: it is looked for once.
 _ATTRIBUTE = re.compile(
@@ -93,20 +95,23 @@ class _Tags:
 
 
 def checked_lead(
-    source: Path, charset: str, url: str, verdict: str, *, twins: bool = True
+    source: Path, charset: str, url: str, verdict: str, *, twins: bool = True, header: str = ""
 ) -> tuple[str, str]:
     """Return a worker's verdict on a web page as far as it can be, and where the page leads.
 
     ``charset`` is the router's, ``url`` the address of the page. A page with text leads to its own
-    Markdown, if ``twins`` are wanted, one without any to its feed, too. Blocking.
+    Markdown, if ``twins`` are wanted, one without any to its feed, too. ``header`` is the Link
+    field of the response, which names them as the page does (RFC 8288, 3). Blocking.
     """
     if verdict not in {"", "no_text", *LEADING}:
         return verdict, ""
-    if not verdict and not (twins and _names_markdown(source)):
+    named = list(_linked_in(header))
+    if not verdict and not (twins and (named or _names_markdown(source))):
         return "", ""
     tags = _read(source, charset, url, REACH)
     if verdict != "leads_on":
-        return verdict, alternate(tags.links, tags.base, url, twins=twins, feeds=bool(verdict))
+        links = [*named, *tags.links]
+        return verdict, alternate(links, tags.base, url, twins=twins, feeds=bool(verdict))
     if tags.chars > MOST_TEXT:
         return "", ""
     frames, scripts = (tags.frames, tags.scripts) if tags.is_whole else ([], [])
@@ -192,6 +197,16 @@ def leads_to(
     script = "".join(text[: MAX_REDIRECTING_SCRIPT + 1] for text in islice(scripts, 99))
     match = _SCRIPTED.search(script) if len(script) <= MAX_REDIRECTING_SCRIPT else None
     return match[2].strip() if match else ""
+
+
+def _linked_in(header: str) -> Iterator[dict[str, str]]:
+    """Yield the alternates of a Link field (RFC 8288, section 3) as elements of a page."""
+    for target, parameters in _LINK.findall(header[:MAX_HEADER]):
+        link = {"href": target.strip()}
+        for name, quoted, plain in _PARAMETER.findall(parameters):
+            link.setdefault(name.lower(), quoted or plain)
+        if "alternate" in link.get("rel", "").lower().split():
+            yield link
 
 
 def _names_markdown(source: Path) -> bool:

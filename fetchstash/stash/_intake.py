@@ -430,13 +430,13 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
-        refresh = fields.get("refresh", "") if fields else ""
+        refresh, link = ((fields or {}).get(name, "") for name in ("refresh", "link"))
         address = refreshed(refresh, hints.url, facts.extracted_chars) if refresh else ""
         verdict = "leads_on" if address else ""
         if not address and decision.kind == "html":
             twins = TWIN not in self.settings.fetch.rules_off
             page = raw, hints.charset, hints.url, facts.page_verdict
-            lead = partial(checked_lead, *page, twins=twins)
+            lead = partial(checked_lead, *page, twins=twins, header=link)
             verdict, address = await run_short(facts.size_bytes, lead, small=_SMALL_PAGE_BYTES)
             # What lets a page through may carry the field of its wall as well.
             is_short = (facts.extracted_chars or 0) <= _WALL_CHARS

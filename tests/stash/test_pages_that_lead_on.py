@@ -133,6 +133,69 @@ SHELL = "<title>t</title>{}<div id=root></div><script src=/app.js></script>"
 MARKDOWN = "<link rel=alternate type=text/markdown href=/a.md>"
 
 
+LINKS = "<a href=/x>Opening hours</a> " * 40
+MENU, SCRIPT = f"<nav>{LINKS}</nav>", "<script src=/app.js></script>"
+MENUS = {
+    "an empty element for scripts": f"{{}}<div>{LINKS}</div><div id=root></div>{SCRIPT}",
+    "nothing outside of the chrome": f"{{}}{MENU}<footer><a href=/i>Imprint</a></footer>{SCRIPT}",
+}
+
+
+@pytest.mark.parametrize("menu", MENUS.values(), ids=MENUS)
+async def test_a_shell_of_menus_is_followed_to_its_markdown(
+    menu: str, site: Site, public: Stash
+) -> None:
+    url = put(site, "/a", menu.format(MARKDOWN))
+    end = put(site, "/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
+    artifact = await public.fetch(url)
+    assert await artifact.text() == "# Gates\n\nOpen at nine.\n"
+    assert artifact.facts.final_url == end
+
+
+@pytest.mark.parametrize("menu", MENUS.values(), ids=MENUS)
+async def test_a_shell_of_menus_names_the_markdown_that_is_not_there(
+    menu: str, site: Site, public: Stash
+) -> None:
+    artifact = await public.fetch(put(site, "/a", menu.format(MARKDOWN)))
+    assert artifact.facts.page_verdict == "empty_shell"
+    assert artifact.facts.leads_to == f"{NAME}/a.md"
+    shown = as_shown(artifact)
+    assert "Opening hours" not in shown
+    assert f"{NAME}/a.md" in shown
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"<h1>Hours</h1>{LINKS}{SCRIPT}",
+        MENU,
+        f"{MENU}<p>The gate is open from nine to five each day.</p>{SCRIPT}",
+    ],
+    ids=["a list of links", "no scripts", "a sentence"],
+)
+async def test_links_with_more_than_menus_are_a_page(page: str, site: Site, public: Stash) -> None:
+    artifact = await public.fetch(put(site, "/a", page))
+    assert artifact.facts.page_verdict == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "is_twin"),
+    [
+        ('</a.md>; rel="alternate"; type="text/markdown"', True),
+        ("</b>; rel=next, </a.md>; rel=alternate; type=text/markdown", True),
+        ('</a.md>; rel="alternate"; type="application/json"', False),
+        ("<http://10.0.0.1/a.md>; rel=alternate; type=text/markdown", False),
+    ],
+)
+async def test_the_link_field_names_the_markdown_as_the_page_does(
+    field: str, is_twin: bool, site: Site, public: Stash
+) -> None:
+    site.put("/a", SHELL.format(""), headers={"Link": field})
+    put(site, "/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
+    artifact = await public.fetch(f"{NAME}/a")
+    assert (artifact.facts.final_url == f"{NAME}/a.md") is is_twin
+
+
 async def test_a_page_of_scripts_is_followed_to_its_markdown(site: Site, public: Stash) -> None:
     url = put(site, "/a", SHELL.format(MARKDOWN))
     end = put(site, "/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")

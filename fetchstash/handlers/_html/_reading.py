@@ -22,6 +22,7 @@ from fetchstash.handlers._html import (
     _element,
     _media,
     _metadata,
+    _repairs,
     _scripts,
     _tree,
 )
@@ -92,6 +93,26 @@ def verdict_of(content: str, whole: str, page: Page, source: str = "") -> str:
     if few and page.scripts and is_shell:
         return "empty_shell"
     return "" if whole else "no_text"
+
+
+MENU_SHARE, SENTENCE_WORDS = 0.9, 8
+"""The share of a menu's words that are links, and the words of a text that is none."""
+_MOUNTS = frozenset(("root", "app", "__next", "__nuxt", "main", "content", "app-root", "svelte"))
+
+
+def _is_menu(content: list[Block], page: Page) -> bool:
+    """Return whether the menus of a page are all that it has, and scripts add the rest.
+
+    It has an empty element for them, or no text outside of its chrome.
+    """
+    words = sum(block.count for block in content)
+    if not page.scripts or sum(block.linked for block in content) < MENU_SHARE * max(words, 1):
+        return False
+    if any(block.count - block.linked >= SENTENCE_WORDS for block in content):
+        return False
+    empty = (e for e in page.body.subtree() if e.get("id").lower() in _MOUNTS and not e.children)
+    where = _repairs.places(content)
+    return next(empty, None) is not None or all(place.fixed for place in where)
 
 
 def next_page(page: Page) -> str:
@@ -168,6 +189,8 @@ def read(source: str, url: str) -> Reading:
             keep[number] = True  # it is read with the text
     content = list(compress(blocks, keep))
     verdict = verdict_of(_words(content), _words(blocks), page, source)
+    if verdict in {"", "empty_shell"} and content and _is_menu(content, page):
+        verdict, content, keep = "empty_shell", [], [False] * len(blocks)
     data_name = ""
     shown = size_of(content)
     if (page.script_texts or page.json_ld) and verdict in _SHELLS and shown <= READING_FEW_CHARS:
