@@ -269,10 +269,46 @@ MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""
 
 
-def content(blocks: list[Block], kind: str = "") -> list[bool]:
+STORY_REACH = 8  # elements above a main heading in which its story is searched
+STORY_WORDS = 60  # of a story; less is a teaser
+
+
+def drop_following(blocks: list[Block], keep: list[bool], title: str) -> None:
+    """Leave out the stories that an endless scroll adds behind the one that a page is named after.
+
+    Stories have the same tag and classes, stand beside each other, and have a main heading each.
+    """
+    heads = [number for number, block in enumerate(blocks) if block.level == 1]
+    if len(heads) < 2 or not blocks[heads[0]].words or blocks[heads[0]].words not in title:
+        return
+    near = [dict.fromkeys(blocks[number].parent.nearest(STORY_REACH)) for number in heads]
+    kinds = [{kind_of(element): element for element in around} for around in near]
+    shared = next(
+        (k for k, e in kinds[0].items() if kinds[1].get(k, e) is not e and k[0] is not None), None
+    )
+    if shared is None or sum(blocks[n].words == blocks[heads[0]].words for n in heads) > 1:
+        return
+    first = kinds[0][shared]
+    others = {of[shared] for of in kinds[1:] if shared in of and of[shared] is not first}
+    inside: defaultdict[Element, list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks):
+        for element in block.parent.outward():
+            if element is first or element in others:
+                inside[element].append(number)
+                break
+    if sum(blocks[number].count for number in inside[first]) < STORY_WORDS:
+        return
+    for story in others:
+        if inside[story][0] > heads[0]:
+            for number in inside[story]:
+                keep[number] = False
+
+
+def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     """Return which blocks are the content; at least one is if there are any blocks.
 
     ``kind`` is what the page says that it is; teasers around an article are of other pages.
+    ``title`` is that of the page; stories with other titles that follow its own are, too.
     """
     with_words = texts(blocks)
     chosen = _choose(with_words, kind)
@@ -280,6 +316,8 @@ def content(blocks: list[Block], kind: str = "") -> list[bool]:
     _repairs.drop_around(with_words, chosen, kind)
     _repairs.drop_menus(with_words, chosen)
     _repairs.drop_copies(with_words, chosen)
+    if title:
+        drop_following(with_words, chosen, title)
     if kind == "article":
         drop_teasers(with_words, chosen)
     kept = iter(chosen)
