@@ -8,7 +8,7 @@ the font.
 # ruff: noqa: RUF001 - the characters of these fonts
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 # A row is 32 codes from 0x20 on; "¤" has no equivalent. The characters are those of Adobe's table
 # for Symbol and of Unicode 7.0, which took in what Wingdings and Webdings draw. Of signs that few
@@ -119,6 +119,7 @@ def _tables() -> dict[str, dict[int, str]]:
     return tables
 
 
+@lru_cache(maxsize=1_024)  # each run names its font
 def _table(font: str) -> dict[int, str] | None:
     name = _NAMES.fullmatch(_PLAIN.sub("", font.strip("\"' ").casefold()[:40]))
     return _tables()[name[1]] if name else None

@@ -275,3 +275,8 @@ def test_recipients_come_with_all_their_addresses(read: Read) -> None:
     }
     text = read("msg", compound(mail))[1]
     assert "To: Bob <bob@example.org>; d@x\nCc: Carl <carl@example.org>\n" in text
+
+
+def test_a_charset_that_is_no_name_costs_no_text(read: Read) -> None:
+    data = b'Content-Type: text/plain; charset="u\0f"\nSubject: x\n\nstill here'
+    assert "still here" in read("email", data)[1]

@@ -180,6 +180,20 @@ def test_chapters_come_in_reading_order_each_once_without_hidden_text(read: Read
     check_facts(extracted, title="The Book", author="Ada", language="en", published="2026-05-01")
 
 
+def test_notes_of_a_book_lead_to_their_text(read: Read) -> None:
+    first = '<a epub:type="noteref" href="#n1">1</a>'
+    second = '<sup><a role="doc-noteref" href="two.xhtml#n2">2</a></sup>'
+    note = '<aside epub:type="footnote" id="n1"><p>First.</p></aside>'
+    one = f'<p>Claim{first}, and{second} x<a href="#n1">y</a></p>{note}'
+    chapters = {
+        "OPS/zero one.xhtml": f"<html><body>{one}</body></html>",
+        "OPS/two.xhtml": '<html><body><p id="n2">Second.</p></body></html>',
+    }
+    text = read("epub", packed(BOOK | chapters))[1]
+    assert "Claim[^1], and[^2] x[y](#n1)\n\n[^1]: First.\n" in text
+    assert "[^2]: Second.\n" in text
+
+
 def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read) -> None:
     obfuscated = locked("http://www.idpf.org/2008/embedding")
     assert "# One" in read("epub", packed(BOOK | obfuscated))[1]

@@ -223,7 +223,10 @@ def write_body(
 
 def payload(part: email.message.Message) -> bytes:
     """Return the bytes of a part; invalid base64 or quoted-printable stays as it is."""
-    payload = part.get_payload(decode=True)
+    try:
+        payload = part.get_payload(decode=True)
+    except ValueError:  # a charset of NULs
+        payload = str(part.get_payload()).encode("utf-8", "surrogateescape")
     return payload if isinstance(payload, bytes) else b""
 
 

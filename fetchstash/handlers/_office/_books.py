@@ -39,11 +39,12 @@ class EpubHandler(BesideParts):
             package, folder = _package(members)
             learn_metadata(package, extracted, "date")
             empty = True
+            notes = _Notes()
             for name in _chapters(package, folder):
                 if name not in members:
                     continue
                 markup = container.read(members.entries[name], _MAX_CHAPTER)
-                chapter = whole(markup.decode("utf-8", "replace"))
+                chapter = whole(notes.marked(markup.decode("utf-8", "replace"), name))
                 extracted.learn(hidden_removed=extracted.facts.hidden_removed + chapter.hidden)
                 empty = empty and not chapter.parts
                 for part in chapter.parts:
@@ -55,6 +56,51 @@ class EpubHandler(BesideParts):
                     beside.picture(name)
             if empty:
                 raise OfficeReason.BOOK_EMPTY.error()
+
+
+_LINK = re.compile(r"<a\b([^<>]{0,2000})>((?:[^<]|<(?!/?a\b)){0,200})</a\s*>", re.IGNORECASE)
+_IS_NOTE = re.compile(r"""\b(?:epub:type|role)\s*=\s*["'][^"']*\bnoteref\b""")
+_HREF = re.compile(r"""\bhref\s*=\s*["']([^"'#]*)#([^"']+)["']""")
+_TARGET = re.compile(
+    r"""<\w+\b[^<>]*?\bid\s*=\s*["']([^"']{1,200})["'][^<>]*>(?:\s*<p\b[^<>]*>)?"""
+)
+_RAISED = re.compile(r"<sup\b[^<>]*>\s*(\[\^\d+\])\s*</sup\s*>", re.IGNORECASE)
+_MAX_NOTES = 50_000
+
+
+class _Notes:
+    """The notes of a book, numbered as the text refers to them: ``[^1]`` leads to ``[^1]:``."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}  # by chapter and id
+        self._told: set[tuple[str, str]] = set()
+
+    def marked(self, markup: str, chapter: str) -> str:
+        """Return a chapter with marks for its references to notes, and before its notes.
+
+        Notes say what they are (EPUB 3.3, structural semantics; DPUB-ARIA 1.1: doc-noteref).
+        """
+        if "noteref" in markup:
+            markup = _LINK.sub(lambda link: self._reference(link, chapter), markup)
+            markup = _RAISED.sub(r"\1", markup)  # what is raised is an exponent elsewhere
+        if any(name == chapter for name, _ in self._numbers):
+            markup = _TARGET.sub(lambda tag: self._note(tag, chapter), markup)
+        return markup
+
+    def _reference(self, link: re.Match[str], chapter: str) -> str:
+        target = _HREF.search(link[1])
+        if not target or not _IS_NOTE.search(link[1]) or len(self._numbers) >= _MAX_NOTES:
+            return link[0]
+        path = posixpath.join(posixpath.dirname(chapter), unquote(target[1]))
+        note = (posixpath.normpath(path) if target[1] else chapter), target[2]
+        return f"[^{self._numbers.setdefault(note, len(self._numbers) + 1)}]"
+
+    def _note(self, tag: re.Match[str], chapter: str) -> str:
+        note = chapter, tag[1]
+        if note not in self._numbers or note in self._told:
+            return tag[0]
+        self._told.add(note)
+        return f"{tag[0]}[^{self._numbers[note]}]: "
 
 
 def _numbered(text: str, chapter: str, members: Members, beside: Beside) -> str:

@@ -21,7 +21,7 @@ from fetchstash.handlers._office._ooxml import (
 from fetchstash.handlers._office._word_styles import OFF, OUTLINE_LEVELS, Numbering, Styles
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
+from fetchstash.handlers._symbols import is_symbol_font, seen
 from fetchstash.handlers._zip import Zip
 
 # The second rendering of an object, code that was deleted, and how text looked before a change.
@@ -111,7 +111,8 @@ class _Paragraph:
     level: int = 0
     list_id: str = ""
     list_level: int = 0
-    style: str = ""
+    font: str = ""
+    is_hidden: bool = False
     is_drop_cap: bool = False
     comments: list[tuple[_Comment, str]] = field(default_factory=list[tuple[_Comment, str]])
 
@@ -218,7 +219,8 @@ class _Reader(TextReader):
             case "strike" | "dstrike":
                 runs.look = runs.look._replace(struck=value not in OFF)
             case "pStyle":
-                paragraph.style = value
+                paragraph.font = self._document.styles.font(value)
+                paragraph.is_hidden = self._document.styles.hides(value)
                 paragraph.level = self._document.styles.level(value)
                 paragraph.list_id, paragraph.list_level = self._document.styles.list_of(value)
             case "outlineLvl":
@@ -257,13 +259,10 @@ class _Reader(TextReader):
                 pass
 
     def _start_run(self) -> None:
-        self._run_is_hidden, self._font = False, ""
         if self._paragraphs:
-            paragraph, styles = self._paragraphs[-1], self._document.styles
+            paragraph = self._paragraphs[-1]
             paragraph.runs.look = PLAIN
-            if paragraph.style:
-                self._run_is_hidden = styles.hides(paragraph.style)
-                self._font = styles.font(paragraph.style)
+            self._run_is_hidden, self._font = paragraph.is_hidden, paragraph.font
 
     def _open_field(self, name: str, get: Callable[[str], str], runs: Runs) -> None:
         """Take a mark of a field, which need not have its other marks."""
@@ -326,8 +325,9 @@ class _Reader(TextReader):
         if self._run_is_hidden and self._paragraphs:
             self._document.hidden += 1
         elif self._paragraphs:
-            text = seen(data, self._font) if self._font else without_private(data)
-            self._paragraphs[-1].runs.add(text)
+            if self._font or not data.isascii():
+                data = seen(data, self._font)
+            self._paragraphs[-1].runs.add(data)
 
     def formula(self, latex: str) -> None:
         if self._paragraphs:
