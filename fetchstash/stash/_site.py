@@ -279,7 +279,8 @@ class _Crawl:
 
     async def _links(self, facts: Facts) -> PageLinks:
         """Return the pages below the prefix that a document links to, and its canonical address."""
-        if facts.content_kind not in ("html", "markdown", "text"):
+        kind = facts.content_kind
+        if kind not in ("html", "markdown", "text"):
             return PageLinks("", (), has_more=False)
         async with self.intake.store.open_raw(facts.artifact_ref) as raw:
             read = partial(links_below, raw, facts, self.index.prefix)

@@ -100,7 +100,7 @@ class Facts(DocumentFacts):
         The next chapter of a manual is another document: its address differs in words.
         """
         is_list = self.items is not None or self.last_page is not None
-        if not self.next_url or is_list or self.content_kind != "html":
+        if not self.next_url or is_list or "page" not in self.paths:
             return bool(self.next_url)
         following, own = (
             re.sub(r"\d+", "0", url.partition("?")[0]) for url in (self.next_url, self.final_url)

@@ -30,49 +30,15 @@ from fetchstash.handlers._html._blocks import HEADING, TABLE, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._leads import NEXT_TO_NOTHING
+from fetchstash.text import walls
 
 MOST_CHARS = 3_000  # of content; a page that has more is what it seems to be
 FEW_CHARS = 1_500  # of content; a page that has more is no wall
 NOT_FOUND_CHARS = 800
 
-_CHALLENGE = re.compile(
-    r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|"
-    r"not a robot|captcha|ray id|enable javascript and cookies to continue|unusual traffic|"
-    r"press (?:and|&) hold|access denied|kein roboter|pas un robot|"
-    r"no (?:eres|soy) un robot|não (?:é|sou) um robô|вы не робот|人机验证|安全验证|"
-    r"ロボットではありません|로봇이 아닙니다",
-    re.IGNORECASE,
-)
-_CONSENT = re.compile(
-    r"before you continue|accept (?:all|cookies)|reject all|"
-    r"manage (?:cookies|preferences|options|settings)|cookie (?:policy|settings|preferences)|"
-    r"we (?:and our (?:\d+ )?partners )?use cookies|your (?:privacy choices|consent)|consent to|"
-    r"we value your privacy|alle (?:akzeptieren|ablehnen)|tout (?:accepter|refuser)|"
-    r"(?:aceptar|rechazar) todo|(?:accetta|rifiuta) tutto|alles (?:accepteren|weigeren)|"
-    r"(?:aceitar|rejeitar) tud|(?:принять|отклонить) вс|全部(?:接受|拒绝)|(?:接受|拒绝)所有|"
-    r"すべて(?:同意|許可|拒否)|모두 (?:동의|허용|거부)",
-    re.IGNORECASE,
-)
-_LOGIN = re.compile(
-    r"(?:log|sign) ?in\b|forgot(?:ten)? (?:your )?password|create (?:an )?account|single sign-on|"
-    r"anmelden|se connecter|iniciar ses(?:ión|são)|accedi|inloggen|zaloguj|войти|登录|登入|"
-    r"ログイン|로그인",
-    re.IGNORECASE,
-)
 _NEEDS_SCRIPTS = re.compile(
     r"(?:enable|requires?|without|activate|turn on|need)[^.]{0,60}javascript|"
     r"javascript[^.]{0,60}(?:required|enabled|disabled)",
-    re.IGNORECASE,
-)
-
-
-_PAYWALL = re.compile(
-    r"subscri(?:be|ption)[^.]{0,40}\b(?:continue|keep|read|unlock|access)|"
-    r"already (?:a )?subscribe[rd]|"
-    r"(?:for|to|available to) (?:our |paying )?(?:subscribers|members)(?: only)?\b|"
-    r"(?:members|subscribers)[- ]only|become a (?:member|subscriber) to|"
-    r"nur für abonnenten|réservé aux abonnés|para (?:suscriptores|assinantes)|per gli abbonati|"
-    r"voor abonnees|для подписчиков|会员专享|订阅后|会員限定|有料会員|구독자 전용",
     re.IGNORECASE,
 )
 _NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?false", re.IGNORECASE)
@@ -89,27 +55,35 @@ _NOT_FOUND = re.compile(
 )
 
 
-def verdict_of(content: str, whole: str, page: Page) -> str:
+def verdict_of(content: str, whole: str, page: Page, source: str = "") -> str:
     """Return a key of PAGE_VERDICTS for what a page is instead of content, "" if it has some.
 
-    ``content`` is the text that was chosen, ``whole`` all text of the page.
+    ``content`` is the text that was chosen, ``whole`` all text of the page. ``source`` may have
+    the marks of a wall.
     """
     if len(content) > MOST_CHARS:
         return ""
-    if any(_NOT_FREE.search(source) for source in page.json_ld):
+    if any(_NOT_FREE.search(data) for data in page.json_ld):
         return "paywall"
     if len(content) > FEW_CHARS:
         return ""
-    if len(_PAYWALL.findall(whole)) > 1:
+    if len(walls.words("paywall").findall(whole)) > 1:
         return "paywall"
-    if _CHALLENGE.search(whole) and len(whole) < FEW_CHARS:
-        return "human_check"
     few = len(content) <= NEXT_TO_NOTHING
+    if len(whole) < FEW_CHARS:
+        if walls.words("human_check").search(whole):
+            return "human_check"
+        if few and (wall := walls.of_page(source)):
+            return wall.name
     around = whole if few else content
-    if len(_CONSENT.findall(around)) > 1 and len(whole) < 2 * FEW_CHARS:
+    if len(walls.words("consent_wall").findall(around)) > 1 and len(whole) < 2 * FEW_CHARS:
         return "consent_wall"
     login = f"{page.title} {around}" if few else around
-    if page.asks_password and _LOGIN.search(login) and (few or len(whole) <= FEW_CHARS):
+    if (
+        page.asks_password
+        and walls.words("login").search(login)
+        and (few or len(whole) <= FEW_CHARS)
+    ):
         return "login"
     if len(content) <= NOT_FOUND_CHARS and any(map(_NOT_FOUND.search, (page.title, content[:100]))):
         return "soft_404"
@@ -214,7 +188,7 @@ def read(source: str, url: str) -> Reading:
         for number in byline.lines if any(keep) else ():
             keep[number] = True  # it is read with the text
     content = list(compress(blocks, keep))
-    verdict = verdict_of(_words(content), _words(blocks), page)
+    verdict = verdict_of(_words(content), _words(blocks), page, source)
     if verdict in {"", "empty_shell"} and content and _is_menu(content, page):
         verdict, content, keep = "empty_shell", [], [False] * len(blocks)
     data_name = ""
@@ -259,6 +233,10 @@ def _words(blocks: list[Block]) -> str:
     return " ".join(block.words for block in blocks)[: 4 * MOST_CHARS]
 
 
+LEAST_SPARE = 2_000
+"""Characters that absolute addresses may add to a short piece."""
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """The Markdown of a piece of HTML.
@@ -278,7 +256,8 @@ def whole(source: str, url: str = "") -> Whole:
     """
     checked, _ = _element.check(source)
     page = _tree.parse(checked)
-    parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
+    spare = max(len(checked) // 2, LEAST_SPARE)
+    parts = _blocks.parts(_blocks.cut(page), Inline(url, spare))
     return Whole(tuple(parts), _metadata.metadata(page).title, page.hidden)
 
 
