@@ -23,7 +23,7 @@ import anyio
 import anyio.lowlevel
 import httpcore2
 
-from fetchstash.errors import FetchFailed, FetchstashError
+from fetchstash.errors import Call, FetchFailed, FetchstashError
 from fetchstash.fetch._body import BrokenBody
 from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._framing import GuardedStream, NotHttp
@@ -260,6 +260,13 @@ def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name: ", ".join(several) for name, several in values.items()}
 
 
+_UNKNOWN_ISSUER = frozenset((18, 19, 20, 21))
+"""A self-signed certificate, or an issuer that is not known (OpenSSL, X509_V_ERR_…).
+
+A certificate that has expired, or is of another name, is no matter of trust.
+"""
+
+
 def failure(target: Target, error: Exception) -> FetchFailed:
     """Return the error for a connection that failed. details: temporary, if a retry may help."""
     elsewhere = "Look for the document on another site."
@@ -269,6 +276,9 @@ def failure(target: Target, error: Exception) -> FetchFailed:
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
+        if cause.verify_code in _UNKNOWN_ISSUER:
+            trust = Call("setting", {"name": "fetch.ca_file", "value": "/path/to/ca.pem"})
+            return FetchFailed(what, "If its issuer is your own network's, {}.", trust)
         return FetchFailed(what, elsewhere)
     if cause is not None and cause.reason in _NO_TLS:
         what = f"{target.host_and_port} does not speak TLS."
