@@ -57,6 +57,7 @@ def test_an_example_of_the_help_is_a_line_that_the_command_takes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("answer.md").write_text("It leaves at nine.\n")
+    Path("audit.log").touch()
     with command.make_context("it", shlex.split(command.epilog or "")) as context:
         assert command.get_help(context).endswith(f"\nExample: it {command.epilog}")
 

@@ -201,7 +201,7 @@ def test_search_takes_its_words_unquoted_and_a_plain_source_among_them(
     run: Terminal, site: Site
 ) -> None:
     one = site.put("/1.txt", "The tide gauge stands here.\n", "text/plain")
-    two = site.put("/2.txt", "A tide table.\n", "text/plain")
+    two = site.put("/2.txt", "A tide table of the gauge.\n", "text/plain")
     run("fetch", one, two)
     both = run("search", "tide", "gauge").stdout
     assert "The tide gauge" in both

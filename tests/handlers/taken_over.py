@@ -28,7 +28,8 @@ def receive():
     return receive() if job["do"] == "preload" else job
 
 FACTS = {
-    "title": "", "language": "", "author": "", "published": "", "pages": None,
+    "title": "", "language": "", "author": "", "published": "", "modified": "", "site": "",
+    "pages": None,
     "unreadable_pages": 0, "unreadable_from": None, "pages_without_text": None, "ocr_pages": None,
     "sheets": None, "rows": None, "columns": None, "members": None, "width": None, "height": None,
     "seconds": None, "structure_info": "", "page_verdict": "", "leads_to": "", "next_url": "",

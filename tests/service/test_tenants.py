@@ -167,7 +167,8 @@ async def test_foreign_expired_and_guessed_references_are_answered_alike_by_the_
                 counting.asked.clear()
                 answer = await ask(http, "acme", method, sent)
                 answers[name] = json.loads(json.dumps(answer).replace(ref, "REF"))
-                work[name] = list(counting.asked)
+                # By when artifacts must not have expired is another moment each time.
+                work[name] = [re.sub(r"\d{9,}\.\d+", "now", each) for each in counting.asked]
     assert answers["foreign"] == answers["expired"] == answers["guessed"]
     assert work["foreign"] == work["expired"] == work["guessed"]
     if read != "completion":
