@@ -125,6 +125,9 @@ NOBODY = {
     "an event": "<p>Starts: 1 January 2020, 10:00</p>",
     "a deadline": "<dl><dt>Deadline 1 January 2020</dl>",
     "a sentence": "<p>The wall by Ben South was opened on January 1, 2020 and it still stands.</p>",
+    "a sentence that begins with a name": (
+        "<p>By Ben South and the crew, who sailed on January 1, 2020 to the isle.</p>"
+    ),
     "a version": "<p>2020-01-01.clover</p>",
     "month or day": "<p>Posted 01/02/2020</p>",
     "a handle": "<meta name=twitter:creator content=@thepaper>",

@@ -52,11 +52,11 @@ async def test_the_write_ahead_log_stays_small(
 def test_a_search_reads_a_bounded_number_of_passages_and_still_finds_the_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    text = haystack("a server with a needle", paragraphs=2000)
+    text = haystack("a server with a needle", paragraphs=2000) + "the needle of a server\n"
     whole = rank(text, "needle server", 5)
     monkeypatch.setattr(_passages, "CANDIDATES", 3)
     ranked = rank(text, "needle server", 5)
-    assert 0 < len(ranked) <= 3  # all others hold "server" alone, which says nothing here
+    assert 1 < len(ranked) <= 3  # all others hold "server" alone, which says nothing here
     assert [p.first_line for p in ranked] == [p.first_line for p in whole[: len(ranked)]]
 
 

@@ -429,20 +429,23 @@ class _Place:
         text = _spaced(block.words)
         found = dates(text, self._language)
         is_marked = any(_marks_line(e) for e in block.parent.nearest(2) if e not in self._around)
+        most = REST_OF_MARKED if is_marked else REST_OF_LINE
         author, rest = "", list[str]()
         for segment in _SEPARATOR.split(_blanked(text, found)):
             match = self._before_name.match(segment)
-            name = self._listed(segment[match.end() :]) if match and not block.level else ""
+            behind = segment[match.end() :] if match and not block.level else ""
+            name = self._listed(behind)
+            # Behind a name may stand an office, and no sentence: "By Ada North, who sailed to …".
+            is_text = len(_WORD.findall(behind)) - len(_WORD.findall(name)) > most
             # One word may be anything: "By Relevance".
-            if name and (" " in name or not name.isascii() or is_marked or found):
+            if name and not is_text and (" " in name or not name.isascii() or is_marked or found):
                 author = author or name
             else:
                 rest.append(segment)
         if not author and found and not block.level:
             author = self._before_date(text[: found[0].start])
         unsaid = _READING_TIME.sub(" ", _TIME_OF_DAY.sub(" ", " ".join(rest)))
-        words = len(_WORD.findall(unsaid))
-        if words > (REST_OF_MARKED if is_marked else REST_OF_LINE):
+        if len(_WORD.findall(unsaid)) > most:
             found = []
         published, modified, end = "", "", 0
         for date in found:
