@@ -329,7 +329,7 @@ def test_a_block_of_python_runs(
     code = code.replace("https://example.org", f"http://127.0.0.1:{site.port}")
     client = Overflowing()
     names: dict[str, Any] = {"client": client, "MODEL": "gpt-5", "history": history()}
-    if page.name == "handlers.md":  # the page says where its names come from
+    if page.name == "plugins.md":  # the page says where its names come from
         names = {name: getattr(handlers, name) for name in handlers.__all__}
         names |= {"sniff": None, "PoHandler": object}
     exec(compile(code, f"{page.name} block {number}", "exec"), names)
@@ -341,4 +341,4 @@ def test_a_block_of_python_runs(
 
 def test_the_pages_that_show_python_are_found() -> None:
     ids = {str(block.id) for block in BLOCKS}
-    assert ids >= {"client-0", "handlers-0", "library-0"}
+    assert ids >= {"client-0", "plugins-0", "library-0"}

@@ -32,8 +32,7 @@ MODULES = {
     "fetchstash.client.offload": "Where contents go that leave the context.",
     **{f"fetchstash.client.adapters.{name}": "" for name in ADAPTERS},
     "fetchstash.files": "`read_file` and its values.",
-    "fetchstash.handlers": "For formats of your own. [Its page](handlers.md#a-format-of-your-own) "
-    "has two.",
+    "fetchstash.handlers": "For formats of your own. [Its page](plugins.md) has two.",
     "fetchstash.text.ranges": "What a handler says of the parts of a text.",
     "fetchstash.text.urls": "One key for all spellings of a URL, for stores of your own.",
     "fetchstash.store": "For stores of your own: `open_stash(store=…)`.",

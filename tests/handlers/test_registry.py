@@ -254,7 +254,7 @@ MODULES = [
 def test_a_reader_takes_its_reasons_from_the_table(module: Path) -> None:
     calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
     names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
-    assert not names & OWN_WORDS, "raise Reason.….error() (docs/handlers.md)"
+    assert not names & OWN_WORDS, "raise Reason.….error() (docs/plugins.md)"
 
 
 @pytest.mark.slow
@@ -283,4 +283,4 @@ def test_no_two_tables_of_reasons_have_the_same_code() -> None:
 def test_a_reader_gives_its_reason_for_missing_text_from_the_table(module: Path) -> None:
     calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
     learnt = {keyword.arg for call in calls for keyword in call.keywords}
-    assert "extraction_error" not in learnt, "extracted.fail(Reason.….cause()) (docs/handlers.md)"
+    assert "extraction_error" not in learnt, "extracted.fail(Reason.….cause()) (docs/plugins.md)"
