@@ -27,7 +27,7 @@ class Case(NamedTuple):
     handler: str
     data: bytes
     mark: str = ""
-    count: int | None = None
+    pieces: int | None = None
     """What is counted as hidden, where one piece is all that is."""
 
 
@@ -148,7 +148,9 @@ CASES: Mapping[str, Case] = {
     "RTF: run": Case("rtf", rb"{\rtf1 seen {\v " + SECRET.encode() + rb"}\par}"),
     "EPUB: chapter": Case("epub", packed(CHAPTERS)),
     "mail": Case("email", mail()),
-    **{f"PDF: {name}": Case("pdf", document(content), count=1) for name, content in HIDDEN.items()},
+    **{
+        f"PDF: {name}": Case("pdf", document(content), pieces=1) for name, content in HIDDEN.items()
+    },
 }
 
 
@@ -161,7 +163,7 @@ def test_what_a_reader_does_not_see_is_out_and_counted_or_marked(read: Read, cas
         assert case.mark in text
     else:
         assert extracted.facts.hidden_removed > 0
-        assert case.count in (None, extracted.facts.hidden_removed)
+        assert case.pieces in (None, extracted.facts.hidden_removed)
 
 
 def test_a_hidden_picture_of_a_slide_is_out(read: Read) -> None:
