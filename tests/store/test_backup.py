@@ -53,7 +53,9 @@ async def whole(limits: StoreLimits, refs: list[str]) -> None:
         assert await raw_of(store, ref) == f"text {n}\n".encode()
         assert (await store.get(f"https://e.org/{n}")).artifact_ref == ref
     await store.aclose()
-    assert all(finding.level == "note" for finding in await check_store(limits))
+    # What was put between the dump and the copy has bytes and no row: said, and nothing is broken.
+    found = [f for f in await check_store(limits) if f.level != "note"]
+    assert [f for f in found if "have no row: newer than the backup" not in f.what] == []
 
 
 async def test_a_dump_and_then_a_copy_of_the_bytes_restore_a_teams_store(tmp_path: Path) -> None:
