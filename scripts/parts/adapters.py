@@ -25,7 +25,7 @@ TESTED: Mapping[str, Sequence[str]] = {
 """The adapters that are tested in each environment."""
 TESTS = [
     *("adapters", "adapter_reach", "adapter_loops"),
-    *("sdk_errors", "sdk_types", "pydantic_messages", "refusals", "screenshots"),
+    *("sdk_errors", "sdk_types", "pydantic_messages", "refusals", "screenshots", "ceilings"),
 ]
 ELSEWHERE = "not repeats_its_sentence"
 """What needs no SDK, and takes long: checks has it."""

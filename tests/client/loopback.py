@@ -35,7 +35,7 @@ class Loopback:
     has run out goes on with its last word. ``headers`` are sent with every error.
     ``bodies`` are the requests as they came. A ``refusal``, a status and a body, answers every
     request; with status 200 the body is the one event of a stream. ``refuse`` returns the words
-    that refuse a body, "" if none do.
+    that refuse a body with ``refuse_status``, "" if none do.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Loopback:
         self.refused = 0
         self.refusal: tuple[int, str] | None = None
         self.refuse: Callable[[Any], str] = lambda _: ""
+        self.refuse_status = 400
         self.hold_after = 0
         self.released = threading.Event()
         self.released_in_time = True
@@ -95,8 +96,8 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             if words:
                 loopback.refused += 1
                 error = {"type": "invalid_request_error", "message": words}
-                status, answer = 400, [json.dumps({"type": "error", "error": error})]
-                text = answer[0]
+                status, answer = loopback.refuse_status, [{"type": "error", "error": error}]
+                text = json.dumps(answer[0])
             elif loopback.refusal:
                 status, text = loopback.refusal
                 name = "event: error\n" if text.startswith('{"type": "error"') else ""

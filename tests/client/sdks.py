@@ -51,24 +51,30 @@ def needs(sdk: str) -> pytest.MarkDecorator:
 
 
 def openai(
-    url: str, recovery: Recovery | None = None, client: str = "OpenAI", **options: Any
+    url: str,
+    recovery: Recovery | None = None,
+    client: str = "OpenAI",
+    key: str = "k",
+    **options: Any,
 ) -> Any:
-    made = getattr(module("openai"), client)(base_url=f"{url}/v1", api_key="k", max_retries=0)
+    made = getattr(module("openai"), client)(base_url=f"{url}/v1", api_key=key, max_retries=0)
     return adapter("openai").recovering(made, recovery, **options)
 
 
-def anthropic(url: str, recovery: Recovery | None = None, client: str = "Anthropic") -> Any:
+def anthropic(
+    url: str, recovery: Recovery | None = None, client: str = "Anthropic", key: str = "k"
+) -> Any:
     middleware = [adapter("anthropic").recovery_middleware(recovery)]
     # The SDK's own retries are left on: it must not use them for an overflow.
     sdk = getattr(module("anthropic"), client)
-    return sdk(base_url=url, api_key="k", max_retries=2, middleware=middleware)
+    return sdk(base_url=url, api_key=key, max_retries=2, middleware=middleware)
 
 
-def google(url: str, recovery: Recovery | None = None) -> Any:
+def google(url: str, recovery: Recovery | None = None, key: str = "k") -> Any:
     genai = module("google.genai")
     options = genai.types.HttpOptions(base_url=url)
     return adapter("google_genai").recovering(
-        genai.Client(api_key="k", http_options=options), recovery
+        genai.Client(api_key=key, http_options=options), recovery
     )
 
 
@@ -81,9 +87,9 @@ def langchain_agent(
     return agents.create_agent(model, list(tools), middleware=middleware, **options)
 
 
-def chat_openai(url: str, **options: Any) -> Any:
+def chat_openai(url: str, key: str = "k", **options: Any) -> Any:
     chat = module("langchain_openai").ChatOpenAI
-    return chat(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0, **options)
+    return chat(model="m", base_url=f"{url}/v1", api_key=key, max_retries=0, **options)
 
 
 def langchain_messages(history: list[Turn]) -> Any:
@@ -91,16 +97,18 @@ def langchain_messages(history: list[Turn]) -> Any:
     return {"messages": convert(render(history, "openai_chat"))}
 
 
-def pydantic_model(url: str) -> Any:
-    client = module("openai").AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+def pydantic_model(url: str, key: str = "k") -> Any:
+    client = module("openai").AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
     provider = module("pydantic_ai.providers.openai").OpenAIProvider(openai_client=client)
     return module("pydantic_ai.models.openai").OpenAIChatModel("m", provider=provider)
 
 
-def pydantic_agent(url: str, recovery: Recovery | None = None, **options: Any) -> Any:
+def pydantic_agent(
+    url: str, recovery: Recovery | None = None, key: str = "k", **options: Any
+) -> Any:
     capability = adapter("pydantic_ai").RecoveryCapability(recovery)
     agent = module("pydantic_ai").Agent
-    return agent(pydantic_model(url), capabilities=[capability], **options)
+    return agent(pydantic_model(url, key), capabilities=[capability], **options)
 
 
 def pydantic_history(history: list[Turn]) -> list[Any]:

@@ -13,7 +13,9 @@ Here is what they share: the extra they need, their options, and requests of an 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
+from secrets import token_bytes
 from types import TracebackType
 from typing import Any, Literal, TypedDict
 
@@ -94,6 +96,7 @@ class Shape:
         messages: Sequence[Any],
         endpoint: str = "",
         window: int | None = None,
+        account: str = "",
     ) -> Request:
         """Return the request that these arguments make, its messages as plain data."""
         output = arguments.get(self.output(arguments))
@@ -107,6 +110,7 @@ class Shape:
             window=window,
             output=output,
             kept_by_provider=next((name for name in self.kept if arguments.get(name)), ""),
+            account=account,
         )
 
     def sending(
@@ -130,6 +134,28 @@ CHAT = Shape(
     ("tools", "functions", "response_format"),
 )
 """Chat Completions, as OpenAI and LiteLLM have them."""
+
+
+_HASH_KEY = token_bytes(32)
+"""Of this process alone: what stands for a key in one says nothing in another."""
+
+
+def account_of(*credentials: Any) -> str:
+    """Return a keyed hash that stands for the account that these credentials name, "" for none.
+
+    Strings and pydantic's ``SecretStr`` count; a callable that returns keys does by its identity,
+    for it renews the keys of one account. The keys themselves are not kept.
+    """
+    named = [_credential(credential) for credential in credentials]
+    if not any(named):
+        return ""
+    return blake2b("\0".join(named).encode(), digest_size=16, key=_HASH_KEY).hexdigest()
+
+
+def _credential(credential: Any) -> str:
+    reveal = getattr(credential, "get_secret_value", None)
+    value = reveal() if callable(reveal) else credential
+    return str(id(value)) if callable(value) else a_string(value)
 
 
 def as_data(messages: Any) -> list[Any] | None:

@@ -11,12 +11,13 @@ that began with status 200, so that a stream is read event by event until a cont
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from inspect import getclosurevars
 from typing import Any, Unpack
 
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._streams import failure, is_list, is_object
-from fetchstash.client.adapters import Needs, Options, Shape, configured
+from fetchstash.client.adapters import Needs, Options, Shape, account_of, configured
 
 with Needs("anthropic", "anthropic", "2.10"):
     import httpx2
@@ -53,8 +54,8 @@ class RecoveryMiddleware(Middleware):
 
         try:
             if not request.stream:
-                return self.recovery.call(*_arguments(request, send))
-            return _with_body(self.recovery.open(*_arguments(request, send), read=_read))
+                return self.recovery.call(*_arguments(request, call_next, send))
+            return _with_body(self.recovery.open(*_arguments(request, call_next, send), read=_read))
         except Exception as error:  # noqa: BLE001 - raised again, unless the SDK is to make its own of it
             return refused.returned(error)
 
@@ -74,8 +75,9 @@ class RecoveryMiddleware(Middleware):
 
         try:
             if not request.stream:
-                return await self.recovery.acall(*_arguments(request, send))
-            return _with_body(await self.recovery.aopen(*_arguments(request, send), read=_read))
+                return await self.recovery.acall(*_arguments(request, call_next, send))
+            opened = self.recovery.aopen(*_arguments(request, call_next, send), read=_read)
+            return _with_body(await opened)
         except Exception as error:  # noqa: BLE001 - as in handle
             return refused.returned(error)
 
@@ -94,13 +96,39 @@ def _has_messages(request: Any) -> bool:
 
 
 def _arguments(
-    request: Any, send: Callable[[dict[str, Any]], Any]
+    request: Any, call_next: Any, send: Callable[[dict[str, Any]], Any]
 ) -> tuple[Callable[..., Any], Request]:
     """Return what sends this request with other messages, and the request itself."""
-    body = request.json
-    # A middleware is not given the address, but what decides a model's window is a beta feature.
-    endpoint = f"{request.url} {request.headers.get('anthropic-beta', '')}"
-    return MESSAGES.sending(send, body), MESSAGES.request(body, body["messages"], endpoint)
+    body, headers, client = request.json, request.headers, _client_of(call_next)
+    # Beta features decide a model's window, too.
+    endpoint = (
+        f"{getattr(client, 'base_url', '')} {request.url} {headers.get('anthropic-beta', '')}"
+    )
+    keys = (getattr(client, name, None) for name in ("api_key", "auth_token"))
+    account = account_of(*keys, headers.get("anthropic-workspace-id"))
+    made = MESSAGES.request(body, body["messages"], endpoint, account=account)
+    return MESSAGES.sending(send, body), made
+
+
+MAX_MIDDLEWARE = 32
+"""How many layers of middleware are looked through for the client."""
+
+
+def _client_of(call_next: Any) -> Any:
+    """Return the client that sends this request, None where it cannot be found.
+
+    A middleware is given neither the client nor its key and address; the innermost function that it
+    calls holds the client.
+    """
+    for _ in range(MAX_MIDDLEWARE):
+        try:
+            held = getclosurevars(call_next).nonlocals
+        except TypeError:  # no function of Python's
+            return None
+        if "call_next" not in held:
+            return held.get("self")
+        call_next = held["call_next"]
+    return None
 
 
 def _changed(request: Any, body: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
-from fetchstash.client.adapters import Needs, Options, Shape, configured
+from fetchstash.client.adapters import Needs, Options, Shape, account_of, configured
 from fetchstash.errors import type_checked
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def _recovering(
 
 def _request(models: Any, arguments: Mapping[str, Any], contents: list[Any]) -> Request:
     config = _dumped(arguments.get("config")) or {}
-    options = getattr(models._api_client, "_http_options", None)  # noqa: SLF001 - nothing public has the address
+    api = models._api_client  # noqa: SLF001 - nothing public has the address and the key
+    options = getattr(api, "_http_options", None)
+    keys = (getattr(api, name, None) for name in ("api_key", "project", "location"))
     output = config.get("max_output_tokens")
     fixed = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
     return Request(
@@ -99,6 +101,7 @@ def _request(models: Any, arguments: Mapping[str, Any], contents: list[Any]) -> 
         fixed=fixed or None,
         output=output if isinstance(output, int) else None,
         kept_by_provider="cached_content" if config.get("cached_content") else "",
+        account=account_of(*keys),
     )
 
 

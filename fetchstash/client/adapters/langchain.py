@@ -17,7 +17,7 @@ from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, drive, is_large, run_now
 from fetchstash.client._streams import a_string, an_object, commits, failure, is_list, is_object
-from fetchstash.client.adapters import Needs, Options, configured
+from fetchstash.client.adapters import Needs, Options, account_of, configured
 
 with Needs("langchain", "langchain", "1.4"):
     from langchain.agents.middleware import AgentMiddleware
@@ -117,11 +117,32 @@ def _request(request: Any) -> Request:
     return Request(
         _data(request.messages),
         model=a_string(getattr(model, "model_name", "") or getattr(model, "model", "")),
-        endpoint=str(getattr(model, "openai_api_base", "") or ""),
+        endpoint=_endpoint(model),
         fixed=[part for part in (system, tools) if part] or None,
         window=window if isinstance(window, int) else None,
         output=output if isinstance(output, int) else None,
+        account=account_of(*_credentials(model)),
     )
+
+
+_ADDRESSES = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url", "endpoint_url")
+
+
+def _endpoint(model: Any) -> str:
+    """Return the address of a chat model, or the class of one that has the provider's own."""
+    named = (a_string(getattr(model, name, "")) for name in _ADDRESSES)
+    return next(filter(None, named), type(model).__name__)
+
+
+def _credentials(model: Any) -> list[Any]:
+    """Return the keys of a chat model, whatever its provider calls them, and the organization."""
+    fields = an_object(getattr(model, "__dict__", None))
+    keys = [
+        value
+        for name, value in sorted(fields.items())
+        if hasattr(value, "get_secret_value") or (name.endswith("api_key") and callable(value))
+    ]
+    return [*keys, fields.get("openai_organization")]
 
 
 def _tool(tool: Any) -> Any:

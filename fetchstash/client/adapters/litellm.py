@@ -4,12 +4,13 @@ complete = completion(Recovery())
 complete(model=…, messages=[…])
 """
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string
-from fetchstash.client.adapters import CHAT, Needs, Options, as_data, configured
+from fetchstash.client.adapters import CHAT, Needs, Options, account_of, as_data, configured
 
 with Needs("litellm", "litellm", "1.100"):
     import litellm
@@ -46,13 +47,34 @@ def _recovering(
         messages = as_data(kwargs.get("messages"))
         if messages is None:
             return create(*args, **kwargs)
-        endpoint = a_string(kwargs.get("api_base") or kwargs.get("base_url"))
         window = _window(a_string(kwargs.get("model")))
+        endpoint, account = _account(kwargs)
         send = CHAT.sending(lambda arguments: create(*args, **arguments), kwargs)
         run = stream if kwargs.get("stream") else call
-        return run(send, CHAT.request(kwargs, messages, endpoint, window))
+        return run(send, CHAT.request(kwargs, messages, endpoint, window, account))
 
     return complete
+
+
+def _account(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the address of the provider, or else its name, and what stands for the account.
+
+    LiteLLM takes a key from the call, from itself, or from the environment.
+    """
+    endpoint = a_string(arguments.get("api_base") or arguments.get("base_url"))
+    key: Any = arguments.get("api_key")
+    try:
+        _, provider, own, base = litellm.get_llm_provider(
+            a_string(arguments.get("model")),
+            custom_llm_provider=arguments.get("custom_llm_provider"),
+            api_base=endpoint or None,
+            api_key=key,
+        )
+    except Exception:  # noqa: BLE001 - as in _window
+        return endpoint, account_of(key or litellm.api_key)
+    key = key or own or getattr(litellm, f"{provider}_key", None) or litellm.api_key
+    key = key or os.environ.get(f"{provider.upper()}_API_KEY")
+    return endpoint or base or provider, account_of(key, arguments.get("organization"))
 
 
 def _window(model: str) -> int | None:

@@ -12,7 +12,15 @@ from typing import Any, TypeVar, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import an_object
-from fetchstash.client.adapters import CHAT, Needs, Options, Shape, as_data, configured
+from fetchstash.client.adapters import (
+    CHAT,
+    Needs,
+    Options,
+    Shape,
+    account_of,
+    as_data,
+    configured,
+)
 from fetchstash.errors import type_checked
 
 with Needs("openai", "openai", "2.54"):
@@ -85,12 +93,22 @@ def _post(client: Any, recovery: Recovery) -> Any:
         shape, messages, held = plan
         body = kwargs["body"]
         send = shape.sending(lambda changed: post(path, **kwargs | {"body": changed}), body)
-        request = shape.request(body, messages, str(client.base_url))
+        account = _account(client, kwargs)
+        request = shape.request(body, messages, str(client.base_url), account=account)
         if kwargs.get("stream") and held is not None:
             return stream(send, request, held=held)
         return call(send, request)
 
     return recovering_post
+
+
+def _account(client: Any, kwargs: dict[str, Any]) -> str:
+    """Return what stands for the account that pays; a key of the call's own goes first."""
+    headers = an_object(an_object(kwargs.get("options")).get("headers"))
+    named = {str(name).lower(): value for name, value in headers.items()}
+    own = named.get("authorization") or named.get("api-key")
+    renewed = getattr(client, "_api_key_provider", None)  # Azure's tokens, and keys by a function
+    return account_of(own or renewed or client.api_key, client.organization, client.project)
 
 
 def _plan(path: str, kwargs: dict[str, Any]) -> tuple[Shape, list[Any], bool | None] | None:

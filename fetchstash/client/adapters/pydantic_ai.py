@@ -13,7 +13,7 @@ from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, Steps, is_large, step
 from fetchstash.client._streams import a_string, an_object, is_object
-from fetchstash.client.adapters import Needs, Options, configured
+from fetchstash.client.adapters import Needs, Options, account_of, configured
 
 with Needs("pydantic-ai", "pydantic-ai-slim", "2.68"):
     from pydantic_ai import RetryModelRequest
@@ -133,7 +133,20 @@ def _request(context: Any, data: list[dict[str, Any]]) -> Request:
         fixed=[part for part in (*instructions, tools) if part] or None,
         window=window if isinstance(window, int) else None,
         output=output if isinstance(output, int) else None,
+        account=account_of(*_credentials(model)),
     )
+
+
+def _credentials(model: Any) -> list[Any]:
+    """Return the keys of the SDK's client behind a model, whatever its provider calls them."""
+    client = getattr(model, "client", None)
+    holders = (client, getattr(client, "_api_client", None))  # google-genai's is inside
+    keys: list[Any] = []
+    for holder in holders:
+        renewed = getattr(holder, "_api_key_provider", None)  # its keys change, its account stays
+        keys.append(renewed or getattr(holder, "api_key", None))
+        keys += [getattr(holder, name, None) for name in ("auth_token", "organization", "project")]
+    return keys
 
 
 def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
