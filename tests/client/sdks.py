@@ -87,7 +87,7 @@ def langchain_agent(
     return agents.create_agent(model, list(tools), middleware=middleware, **options)
 
 
-def chat_openai(url: str, key: str = "k", **options: Any) -> Any:
+def chat_openai(url: str, *, key: str = "k", **options: Any) -> Any:
     chat = module("langchain_openai").ChatOpenAI
     return chat(model="m", base_url=f"{url}/v1", api_key=key, max_retries=0, **options)
 

@@ -189,7 +189,7 @@ async def test_langchains_responses_blocks_shrink_with_the_calls_that_they_repea
         m.HumanMessage("Go on."),
     ]
     with Loopback("overflow", "good") as provider:
-        options = {"use_responses_api": True, "output_version": "responses/v1"}
+        options: Any = {"use_responses_api": True, "output_version": "responses/v1"}
         agent = langchain_agent("", model=chat_openai(provider.url, **options))
         answer = agent.invoke({"messages": history})["messages"][-1]
     assert answer.text == "Hello."
@@ -288,3 +288,30 @@ async def test_the_first_event_is_passed_on_before_the_next_has_arrived(case: Ca
             async for _ in pieces:
                 pass
     assert provider.released_in_time
+
+
+@needs("openai")
+def test_openais_sdk_sends_what_it_would_have_sent_and_walks_through_no_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its transform takes 7 ms for a megabyte, and leaves plain data as they are."""
+    transform = module("openai._utils._transform")
+    whole, walked = transform._transform_typeddict, list[Any]()
+
+    def transformed(data: Any, kind: Any) -> Any:
+        walked.append(data)
+        return whole(data, kind)
+
+    monkeypatch.setattr(transform, "_transform_typeddict", transformed)
+    with Loopback("call", "good") as provider:
+        plain = module("openai").OpenAI(base_url=f"{provider.url}/v1", api_key="k", max_retries=0)
+        asked: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hm."}]}
+        said = plain.chat.completions.create(model="m", messages=[asked]).choices[0].message
+        result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "x"}
+        responded = plain.responses.create(model="m", input=[asked]).output
+        for client in (plain, adapter("openai").recovering(plain)):
+            walked.clear()
+            client.chat.completions.create(model="m", messages=iter((asked, said, result)))
+            client.responses.create(model="m", input=[asked, *responded])
+            assert (asked in walked) is (client is plain)
+    assert provider.bodies[2:4] == provider.bodies[4:]

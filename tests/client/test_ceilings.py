@@ -73,7 +73,7 @@ def litellm(url: str, recovery: Recovery, key: str, history: list[Turn]) -> None
 
 
 def langchain(url: str, recovery: Recovery, key: str, history: list[Turn]) -> None:
-    agent = sdks.langchain_agent(url, recovery, model=sdks.chat_openai(url, key))
+    agent = sdks.langchain_agent(url, recovery, model=sdks.chat_openai(url, key=key))
     agent.invoke(sdks.langchain_messages(history))
 
 

@@ -60,12 +60,15 @@ def anthropic(url: str, recovery: Recovery, width: int) -> None:
 
 
 def langchain(url: str, recovery: Recovery, width: int) -> None:
-    agent = langchain_agent(url, recovery)
+    """With ChatAnthropic: of openai's SDK under LangChain the transform alone takes minutes."""
+    chat = module("langchain_anthropic").ChatAnthropic
+    model = chat(model="m", base_url=url, api_key="k", max_retries=0, max_tokens=9)
+    agent = langchain_agent(url, recovery, model=model)
     made = module("langchain_core.messages")
     messages: list[Any] = [made.HumanMessage("Watch the page.")]
     for number in range(STEPS):
         call: dict[str, Any] = {"name": "shoot", "args": {}, "id": f"call_{number}"}
-        block = medium("openai_chat", "image/png", picture(number, width))
+        block = medium("anthropic", "image/png", picture(number, width))
         messages += [
             made.AIMessage("", tool_calls=[call]),
             made.ToolMessage("taken", tool_call_id=call["id"]),

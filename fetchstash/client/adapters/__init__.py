@@ -161,7 +161,8 @@ def _credential(credential: Any) -> str:
 def as_data(messages: Any) -> list[Any] | None:
     """Return messages as a list of plain data, None where they are none (a bare string).
 
-    Objects of an SDK are dumped as the SDKs do it themselves: the fields that were set.
+    Objects of an SDK are dumped as the SDKs do it themselves: the fields that were set, without
+    those that an object of openai's keeps for the program (``__api_exclude__``).
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         return None
@@ -176,4 +177,7 @@ def plain_data(value: Any) -> Any:
     if is_list(value) or isinstance(value, tuple):
         return [plain_data(inner) for inner in value]
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_unset=True, by_alias=True) if callable(dump) else value
+    if not callable(dump):
+        return value
+    excluded = getattr(value, "__api_exclude__", None)
+    return dump(mode="json", exclude_unset=True, by_alias=True, exclude=excluded)

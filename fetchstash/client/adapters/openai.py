@@ -4,10 +4,13 @@
     client.chat.completions.create(model=…, messages=[…])
 
 Every request of the SDK goes through the client's ``post``, with a body that is plain data by then:
-``create``, ``parse`` and ``stream`` alike. A copy of the client has its ``post`` replaced.
+``create``, ``parse`` and ``stream`` alike. A copy of the client has its ``post`` replaced. Its
+``create`` and ``parse`` hide the messages from the SDK's transform, which walks each through all
+types of messages (7 ms for a megabyte) and leaves plain data as they are.
 """
 
 from collections.abc import Mapping
+from functools import wraps
 from typing import Any, TypeVar, Unpack
 
 from fetchstash.client._recovery import Recovery
@@ -65,7 +68,34 @@ def _recovering(client: Client, recovery: Recovery) -> Client:
     for name, method in {"post": post, "copy": copy, "with_options": copy}.items():
         setattr(made, name, method)
     _mark_streams(made.responses)
+    for resource, name in ((made.chat.completions, "messages"), (made.responses, "input")):
+        for method in ("create", "parse"):
+            setattr(resource, method, _hiding(getattr(resource, method), name))
     return made
+
+
+class _Hidden:
+    """Messages as plain data, in an object that the SDK's transform passes on as it is."""
+
+    def __init__(self, messages: list[Any]) -> None:
+        self.messages = messages
+
+
+def _hiding(create: Any, name: str) -> Any:
+    """Return a resource's method that hides the argument ``name`` until the client's ``post``."""
+
+    @wraps(create)
+    def hiding(*args: Any, **kwargs: Any) -> Any:
+        messages = as_data(kwargs.get(name))
+        return create(*args, **kwargs if messages is None else kwargs | {name: _Hidden(messages)})
+
+    return hiding
+
+
+def _shown(body: Any) -> Any:
+    """Return a body with its messages in sight."""
+    hidden = {k: v.messages for k, v in an_object(body).items() if isinstance(v, _Hidden)}
+    return {**body, **hidden} if hidden else body
 
 
 def _mark_streams(responses: Any) -> None:
@@ -87,6 +117,7 @@ def _post(client: Any, recovery: Recovery) -> Any:
     stream: Any = recovery.aopen if asynchronous else recovery.open
 
     def recovering_post(path: str, **kwargs: Any) -> Any:
+        kwargs["body"] = _shown(kwargs.get("body"))
         plan = _plan(path, kwargs)
         if plan is None:
             return post(path, **kwargs)
