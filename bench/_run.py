@@ -27,7 +27,7 @@ def p99(times: Sequence[float]) -> float:
 def peer(module: str, tool: str) -> Any:
     """Import a peer, from its locked environment where .venv lacks it; None if it cannot be had.
 
-    The environment of requirements/tools is made if need be. What both have comes from .venv.
+    The environment of requirements/tools.toml is made if need be. What both have comes from .venv.
     """
     if find_spec(module.partition(".")[0]) is None:
         programs = python_tool(tool)

@@ -3,7 +3,7 @@
     python -P bench/handlers_ocr.py [--sorts N]
 
 Reads the pages of tests/scanned.py, and others in scripts whose fonts this machine has, in a worker
-of ours, with the extra `ocr` as requirements/tools locks it, and with Debian's tesseract, which
+of ours, with the extra `ocr` as requirements locks it, and with Debian's tesseract, which
 scripts/ci extras installs. The first page of a worker loads the models. Accuracy is the share of
 the words, of Chinese the characters, that come in their order. What is missing is said.
 """

@@ -5,7 +5,7 @@
 CORPUS is a folder with pdf/, gold/ (the Markdown that should come out) and score_pdf.py. Both sides
 read each file in turns, and the corpus' scorer compares order, headings and tables. CPU is that of
 reading; the last line adds the whole way of fetchstash: its process, the worker and the store.
-liteparse and the scorer's rapidfuzz are those of requirements/tools, liteparse without OCR.
+liteparse and the scorer's rapidfuzz are those of requirements/tools.toml, liteparse without OCR.
 """
 
 import gc
@@ -90,7 +90,7 @@ def main() -> None:
     corpus: Path = options(__doc__, "score_pdf.py").folder
     sources = sorted((corpus / "pdf").glob("*.pdf"))
     if peer("rapidfuzz", "liteparse") is None:
-        print("rapidfuzz cannot be had: see requirements/tools", file=sys.stderr)
+        print("rapidfuzz cannot be had: see requirements/tools.toml", file=sys.stderr)
         raise SystemExit(2)
     gc.set_threshold(*GC_THRESHOLDS)  # as in the worker
     compare(sources, runpy.run_path(str(corpus / "score_pdf.py"))["score"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compare._cases import Case
-from scripts.drive.tools import LOCKS, ROOT, debian, node_tool, python_tool
+from scripts.drive.tools import ROOT, debian, node_locks, node_tool, python_locks, python_tool
 
 DRIVERS = Path(__file__).with_name("peers")
 CALLS = 10
@@ -24,7 +24,7 @@ Talk = Callable[[Case, Sequence[str]], Call | None]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server or library: its tool of requirements/tools, its command, its rule of calls."""
+    """A server or library: its tool of requirements/tools.toml, its command, its rule of calls."""
 
     name: str
     tool: str
@@ -246,7 +246,7 @@ def install(peer: Peer) -> Path | None:
         return None
     if not peer.tool:
         return ROOT
-    if (LOCKS / f"{peer.tool}.txt").is_file():
+    if peer.tool in python_locks():
         programs = python_tool(peer.tool)
         return programs.parent if programs else None
     os.environ["NPM_CONFIG_IGNORE_SCRIPTS"] = "true"  # some would download browsers
@@ -279,11 +279,10 @@ def _place_browser(folder: Path) -> None:
 
 def version(peer: Peer) -> str:
     """Return the package of a peer and the version that its lock names."""
-    lock = LOCKS / f"{peer.tool}.txt"
-    if lock.is_file():
+    if lock := python_locks().get(peer.tool):
         package = peer.package or peer.tool
-        match = re.search(rf"(?m)^{re.escape(package)}==(\S+)", lock.read_text(encoding="utf-8"))
+        match = re.search(rf"(?m)^{re.escape(package)}==(\S+)", lock)
         return f"{package} {match[1]}" if match else package
-    packages = json.loads(lock.with_suffix(".json").read_text(encoding="utf-8"))["packages"]
+    packages = node_locks()[peer.tool]["packages"]
     (package,) = packages[""]["dependencies"]
     return f"{package} {packages[f'node_modules/{package}']['version']}"

@@ -2,7 +2,7 @@
 
     compare/run [--short] [--peers NAME …] [--out FOLDER] [--resume] [--page FILE] [--jobs N]
 
-Installs each peer by requirements/tools into an environment of its own, asks all of them every case
+Installs each peer by requirements into an environment of its own, asks all of them every case
 in a network namespace, and judges the answers by the cases' rules. Prints the page;
 ``--page`` writes it too. Every answer stays in the output folder. Exit code 1 if a planted bad
 server does not lose, or ours is wrong where safety is scored. Linux alone: it needs namespaces.

@@ -20,7 +20,7 @@ from scripts.drive.tools import CACHE, ROOT, node_program, uv_program
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host: its tool of requirements/tools and its program, and how ``register`` calls it."""
+    """A host: its tool of tools.toml and its program, and how ``register`` calls it."""
 
     name: str
     tool: str

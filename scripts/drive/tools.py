@@ -1,4 +1,4 @@
-"""What the parts of CI need beside .venv, at the versions that requirements/tools locks.
+"""What the parts of CI need beside .venv, at the versions that the files of requirements/ lock.
 
 Each tool has a folder of its own in the cache; one that its lock made is used as it is. What cannot
 be had is a line that begins with SKIPPED, which scripts/ci counts.
@@ -7,6 +7,7 @@ be had is a line that begins with SKIPPED, which scripts/ci counts.
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ROOT / "requirements" / "tools"
+PYTHON_LOCKS = ROOT / "requirements" / "tools.python.txt"
+NODE_LOCKS = ROOT / "requirements" / "tools.node.json"
+SECTION = re.compile(r"^# === (\S+)\n", re.MULTILINE)
+"""The line above the packages of each of Python's tools."""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "tools"
 TRIES = 2
 """A registry that does not answer once is asked again."""
@@ -28,10 +32,22 @@ def skip(what: str, why: str = "") -> None:
     print(f"SKIPPED: {what} cannot be installed here{why and ': '}{why[-300:]}", flush=True)
 
 
+def python_locks() -> dict[str, str]:
+    """Return the requirements of each of Python's tools, as pip reads them."""
+    _, *parts = SECTION.split(PYTHON_LOCKS.read_text(encoding="utf-8"))
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def node_locks() -> dict[str, Any]:
+    """Return the package-lock.json of each of npm's tools."""
+    locks: dict[str, Any] = json.loads(NODE_LOCKS.read_text(encoding="utf-8"))
+    return locks
+
+
 def python_tool(name: str) -> Path | None:
     """Return the folder of the programs of an environment, made if need be; None if it cannot."""
-    lock = LOCKS / f"{name}.txt"
     folder = CACHE / name
+    lock = folder.with_name(f".{name}.txt")  # beside the folder, which is made empty first
     programs = folder / "bin"
     python = programs / "python"
     # uv, which installs all the others, is installed by pip.
@@ -49,17 +65,21 @@ def python_tool(name: str) -> Path | None:
         "-r",
         lock,
     ]
-    return programs if _made(name, folder, lock, [make, install]) else None
+    return programs if _made(name, {lock: python_locks()[name]}, [make, install]) else None
 
 
 def node_tool(name: str) -> Path | None:
     """Return the folder with the node_modules of a tool, made if need be; None if it cannot be."""
-    lock = LOCKS / f"{name}.json"
     folder = CACHE / name
     if shutil.which("npm") is None:
         skip(name, "there is no npm")
         return None
-    return folder if _made(name, folder, lock, [["npm", "ci", "--no-fund", "--no-audit"]]) else None
+    lock = node_locks()[name]
+    files = {
+        folder / "package.json": json.dumps(lock["packages"][""]),
+        folder / "package-lock.json": json.dumps(lock),
+    }
+    return folder if _made(name, files, [["npm", "ci", "--no-fund", "--no-audit"]]) else None
 
 
 def node_program(tool: str, program: str) -> str | None:
@@ -127,9 +147,10 @@ def node_folder(major: int) -> Path | None:
     return Path(own).parent if own else None
 
 
-def _made(name: str, folder: Path, lock: Path, steps: list[list[str | Path]]) -> bool:
-    """Return whether a folder holds what its lock says; makes it anew if it is out of date."""
-    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
+def _made(name: str, files: dict[Path, str], steps: list[list[str | Path]]) -> bool:
+    """Return whether a tool is installed from these files; makes it anew if they have changed."""
+    folder = CACHE / name
+    digest = hashlib.sha256("".join([*files.values(), sys.version]).encode()).hexdigest()
     stamp = folder / "lock-digest"
     import fcntl  # noqa: PLC0415 - checks runs on Windows, too, and installs none of these there
 
@@ -141,10 +162,8 @@ def _made(name: str, folder: Path, lock: Path, steps: list[list[str | Path]]) ->
         stamp.unlink(missing_ok=True)
         fault = ""
         for _ in range(TRIES):
-            if lock.suffix == ".json":
-                asked = json.loads(lock.read_text())["packages"][""]
-                (folder / "package.json").write_text(json.dumps(asked))
-                shutil.copy(lock, folder / "package-lock.json")
+            for path, text in files.items():
+                path.write_text(text, encoding="utf-8")
             for step in steps:
                 if fault := _fault(step, folder):
                     break

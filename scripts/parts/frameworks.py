@@ -2,7 +2,7 @@
 
     scripts/ci frameworks [NAME …]
 
-Each framework has an environment of its own (requirements/tools). Its agent starts fetchstash as an
+Each framework has an environment of its own (requirements). Its agent starts fetchstash as an
 MCP server, fetches a long document, finds the place that answers, and prints it. Where the example
 also has the client library, the model reads so much in between that it refuses the request as too
 long, and the agent must answer nevertheless. Nothing but loopback can be reached. Exit code: how
@@ -42,7 +42,7 @@ SECONDS = 400
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """An example, and the tool of requirements/tools that it runs with.
+    """An example, and the tool of requirements that it runs with.
 
     ``client``: how the client library is in it, by recovering from a refusal, or by compacting
     before it comes to one; "" where nobody can reach the messages.

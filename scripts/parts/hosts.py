@@ -2,7 +2,7 @@
 
     scripts/ci hosts [--transcripts FOLDER] [HOST …]
 
-Installs Claude Code, Codex and Gemini CLI by requirements/tools, registers the built wheel in a
+Installs Claude Code, Codex and Gemini CLI by requirements, registers the built wheel in a
 temporary home exactly as docs/install.md says, and has a scripted model on loopback call the tools.
 Prints what reached the model of each result. Then each host is killed during a call, and
 nothing of it may stay. Codex, its approvals bypassed, must not open a private host. Last, a fresh

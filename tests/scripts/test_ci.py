@@ -13,10 +13,10 @@ import pytest
 from fetchstash import __version__
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
+from scripts.drive.tools import node_locks, python_locks
 from scripts.parts import all as ci, frameworks, packages
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ROOT / "requirements" / "tools"
 REGISTRIES = ROOT / "deploy" / "registries"
 TOOLS = tomllib.loads((ROOT / "requirements" / "tools.toml").read_text())
 PART = """
@@ -97,16 +97,14 @@ def has_ended(process: int) -> bool:
 
 
 def test_each_tool_has_a_lock_with_a_hash_for_every_package_and_no_address() -> None:
-    locks = {path.name for path in LOCKS.iterdir()}
-    assert locks == {f"{n}.txt" for n in TOOLS["python"]} | {f"{n}.json" for n in TOOLS["node"]}
-    for name in TOOLS["python"]:
-        lock = (LOCKS / f"{name}.txt").read_text()
+    assert python_locks().keys() == TOOLS["python"].keys()
+    assert node_locks().keys() == TOOLS["node"].keys()
+    for lock in python_locks().values():
         for entry in re.split(r"\n(?=\S)", lock):
             assert re.match(r"[a-z0-9.-]+==\S+.*(\n    --hash=sha256:[0-9a-f]{64}( \\)?)+", entry)
         assert "://" not in lock
-    for name in TOOLS["node"]:
-        packages = json.loads((LOCKS / f"{name}.json").read_text())["packages"]
-        own = {path: entry for path, entry in packages.items() if path}
+    for lock in node_locks().values():
+        own = {path: entry for path, entry in lock["packages"].items() if path}
         assert all("integrity" in entry or entry.get("inBundle") for entry in own.values())
         assert not any("resolved" in entry for entry in own.values())
 
