@@ -672,6 +672,9 @@ def test_search_shows_where_each_passage_stands() -> None:
     assert view.body == f"-- {REF}, lines 3 to 5\n3:one\n4:two\n5:three\n-- {REF}, line 9\n9:nine"
     assert str(passages) == view.body
     assert "[passages 1 to 2 of 2, best first, out of 4 artifacts]" in view.text
+    under = replace(passages.best_first[0], heading="A long title " * 9)
+    above = view_of(HOST, replace(passages, best_first=(under,))).body.split("\n")[0]
+    assert above == f"-- {REF}, lines 3 to 5, in {'A long title ' * 6}A…"
     assert len(view_of(HOST, ranked((1, 1, "x" * 50_000))).body) <= 10_000
     cut = view_of(HOST, ranked(*((n, n, "x" * 150) for n in range(1, 9))), 500)
     assert "[Showing 2 of 8 passages. Use a higher maxChars to retrieve more.]" in cut.text

@@ -205,6 +205,7 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
             "artifact_ref": passage.artifact_ref,
             "first_line": passage.first_line,
             "last_line": passage.last_line,
+            "heading": passage.heading,
             "text": passage.text,
         }
         for passage in passages

@@ -7,8 +7,10 @@ from typing import Literal
 from fetchstash.errors import Call, FetchstashError
 from fetchstash.stash._facts import described
 from fetchstash.store import Facts, GrepQuery, Line, Passage
-from fetchstash.text import Measure, counted, largest, prefix_length, utf8_length, window
+from fetchstash.text import Measure, clip, counted, largest, prefix_length, utf8_length, window
 from fetchstash.text.ranges import Unit
+
+_MAX_HEADING = 80
 
 
 def grep_body(
@@ -69,15 +71,15 @@ def passages_body(
 ) -> tuple[str, int]:
     """Print the passages that fit, each under a line that locates it; return the text and a count.
 
-    The lines of a passage carry their numbers, so that none can look like that line. The first
-    passage is always printed, cut around its hit where it has to be. A ``limit`` of None prints
-    them all.
+    That line names the section too, unless the passage begins with its heading. The lines of a
+    passage carry their numbers, so that none can look like that line. The first passage is always
+    printed, cut around its hit where it has to be. A ``limit`` of None prints them all.
     """
     body, shown = "", 0
     for passage in passages:
         ref = f"{passage.artifact_ref}, " if with_ref else ""
         lines = passage.text.rstrip("\n").split("\n")
-        piece = _numbered(ref, lines, passage.first_line)
+        piece = _numbered(ref, lines, passage.first_line, passage.heading)
         joined = f"{body}\n{piece}" if body else piece
         if limit is not None and measure(joined) > limit:
             if not body:
@@ -87,12 +89,13 @@ def passages_body(
     return body, shown
 
 
-def _numbered(ref: str, lines: Sequence[str], first: int) -> str:
+def _numbered(ref: str, lines: Sequence[str], first: int, heading: str) -> str:
     """Print lines with their numbers, under the line that locates them."""
     last = first + len(lines) - 1
     where = f"lines {first} to {last}" if last > first else f"line {first}"
     numbered = (f"{number}:{line}" for number, line in enumerate(lines, start=first))
-    return "\n".join((f"-- {ref}{where}", *numbered))
+    section = f", in {clip(heading, _MAX_HEADING)}" if heading else ""
+    return "\n".join((f"-- {ref}{where}{section}", *numbered))
 
 
 def _around_hit(
@@ -104,11 +107,11 @@ def _around_hit(
     column = len(before) - before.rfind("\n") - 1
 
     def around(first: int, last: int) -> str:
-        return _numbered(ref, lines[first : last + 1], passage.first_line + first)
+        return _numbered(ref, lines[first : last + 1], passage.first_line + first, passage.heading)
 
     def cut(width: int) -> str:
         line = window(lines[hit], column, column + 1, width)
-        return _numbered(ref, [line], passage.first_line + hit)
+        return _numbered(ref, [line], passage.first_line + hit, passage.heading)
 
     first = last = hit
     if measure(around(first, last)) > limit:

@@ -170,6 +170,7 @@ class Passage:
     """A ranked piece of a text: lines ``first_line`` to ``last_line``, both included.
 
     ``hit`` is the offset in ``text`` of the first word of the query, on the line that has most.
+    ``heading`` is the title of the section that it stands in, "" if it begins with a heading.
     """
 
     artifact_ref: str
@@ -178,6 +179,7 @@ class Passage:
     text: str
     score: float
     hit: int = 0
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)

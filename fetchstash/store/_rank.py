@@ -223,7 +223,10 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A passage that may be among the best. ``headings`` is the text of those above it."""
+    """A passage that may be among the best. ``headings`` are the lines of those above it.
+
+    The last of them may be the first line of the passage itself.
+    """
 
     ref: str
     first_line: int
@@ -232,6 +235,12 @@ class Candidate:
     headings: str
     language: str
     order: int
+
+    @property
+    def heading(self) -> str:
+        """The title of its section, "" if it begins with a heading itself."""
+        nearest = self.headings.rstrip("\n").rpartition("\n")[2]
+        return "" if self.text.startswith(nearest) else nearest.strip("# \t\r")
 
     @cached_property
     def terms(self) -> list[str]:

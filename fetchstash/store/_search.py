@@ -197,7 +197,7 @@ class SearchIndex:
             self._builder = Thread(target=self._build_all, args=(work,), daemon=True, name=INDEXING)
             self._builder.start()
         shown = (
-            Passage(c.ref, c.first_line, c.last_line, c.text, score, asked.hit_offset(c))
+            Passage(c.ref, c.first_line, c.last_line, c.text, score, asked.hit_offset(c), c.heading)
             for score, c in best
         )
         return SearchResult(tuple(shown), pending)

@@ -9,6 +9,7 @@ from fetchstash.render import as_shown
 from fetchstash.server.tools import tool_functions
 from fetchstash.stash import Artifact, Stash, log_of
 from fetchstash.text.tokens import estimate
+from tests.handlers.pdf_pages import lines, pages, text
 from tests.loopback import Site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -112,3 +113,29 @@ async def test_the_log_of_calls_says_which_page_was_shown(stash: Stash, site: Si
     record = Path(log.path).read_text(encoding="utf-8").splitlines()[-1]
     assert record.count('"facts"') == 9
     assert record.count('"preview"') == 1
+
+
+async def test_a_passage_of_a_pdf_names_its_section_and_the_section_is_a_part(
+    stash: Stash, tmp_path: Path
+) -> None:
+    told = [f"The observer wrote down reading {n} of the gauge by hand, twice." for n in range(24)]
+    report = pages(
+        text(60, 800, "1 Method", font=3, size=14)
+        + lines(780, *told)
+        + lines(450, "The kestrel nests on the wall, and was never disturbed at it.")
+        + text(60, 420, "2 Results", font=3, size=14)
+        + lines(400, "The mean level was higher than in the year before.")
+    )
+    (tmp_path / "report.pdf").write_bytes(report)
+    kept = await stash.add_file(tmp_path / "report.pdf")
+    [passage] = await stash.search("kestrel", [kept.ref])
+    assert passage.heading == "1 Method"
+    found = await stash.search("kestrel", [kept.ref])
+    assert re.match(rf"-- {kept.ref}, lines? [\d to]+, in 1 Method\n", str(found))
+    [of_section] = await stash.search("results level", [kept.ref])
+    assert of_section.text.startswith("# 2 Results")
+    assert not of_section.heading
+    section = (await stash.slice(kept.ref, path="1 Method")).text
+    assert section.startswith("# 1 Method\n")
+    assert "kestrel" in section
+    assert "Results" not in section
