@@ -37,7 +37,7 @@ LIBRARIES: Mapping[str, str] = {
     "lxml": "",
     "magic": "magic",
     "onnxruntime": "ocr",
-    "pi_heif": "",
+    "pi_heif": "heic",
     "pypdf": "",
     "pypdfium2": "",
     "python_calamine": "",
@@ -273,7 +273,7 @@ def _shown(name: str, value: Value) -> int | str:
         if not value or (name != "media_type" and not is_known(name, value)):
             return _UNKNOWN[name]
         extra = LIBRARIES.get(value) if name == "library" else ""
-        return f"{value}: install fetchstash[{extra}]" if extra else value
+        return f"{value} (install fetchstash[{extra}])" if extra else value
     return value if name == "unit" else quoted(value)
 
 

@@ -45,7 +45,11 @@ def lock_program(upgrade: Sequence[str]) -> None:
     options = ("--generate-hashes", "--no-header", "--no-annotate", "--extra", "magic")
     sources = ("pyproject.toml", "requirements/build.in")
     team = ("--extra", "team", "-c", "requirements/run.txt")
-    for name, more in {"run": (), "team": team, "dev": (*team, "--group", "dev")}.items():
+    for name, more in {
+        "run": (),
+        "team": team,
+        "dev": (*team, "--extra", "heic", "--group", "dev"),
+    }.items():
         output = ("-o", f"requirements/{name}.txt")
         uv = ("uv", "pip", "compile", *UNIVERSAL, *options, *more, *sources, *output, *upgrade)
         subprocess.run(uv, cwd=ROOT, check=True)

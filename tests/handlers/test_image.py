@@ -2,6 +2,7 @@
 
 import io
 import struct
+import sys
 import wave
 import zlib
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from PIL import Image, TiffImagePlugin
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._reasons import Reason
 from fetchstash.text import PreviewLimits
 from fetchstash.text.facts import DocumentFacts
 from tests.handlers.conftest import PartOf, Save, unreadable
@@ -125,6 +127,14 @@ def test_a_heic_picture_is_shown() -> None:
     _, image = picture_of(source)
     shown = image.convert("P", palette=Image.Palette.WEB).convert("RGB")
     assert shown.getpixel((5, 5)) == (255, 0, 0)
+
+
+def test_without_its_extra_a_heic_picture_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pi_heif", None)
+    with pytest.raises(ModuleNotFoundError) as missing:
+        facts_of(Path(__file__).parent / "data" / "red.heic")
+    told = Reason.LIBRARY.cause(library=str(missing.value.name)).words()
+    assert told == "the library pi_heif (install fetchstash[heic]) is missing"
 
 
 def test_a_drawing_is_text_and_a_picture(save: Save) -> None:

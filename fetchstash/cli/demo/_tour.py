@@ -176,6 +176,11 @@ class _Tour:
         return (await self.step(title, "fetch_content", url=url, **arguments, maxChars=1_000)).ref
 
 
+def _share(cost: int, whole: int) -> str:
+    """Return the share of a document that a call showed; the frame of a whole one is no share."""
+    return f"{cost / whole:.2%}" if cost < whole else "whole"
+
+
 async def _tour() -> int:
     _print_sentence(
         "A small web site on this machine, and the fetchstash server, started as a host starts it. "
@@ -190,7 +195,7 @@ async def _tour() -> int:
     _print_title("What went into the context, in tokens (o200k)")
     columns = [Column("call"), *(Column(name, right=True) for name in ("result", "whole", "share"))]
     rows = [
-        (title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}")
+        (title, f"{cost:,}", f"{whole:,}", _share(cost, whole.tokens))
         for title, cost, whole in tour.costs
     ]
     heading, *lines = table(Screen(is_terminal=False), columns, rows)

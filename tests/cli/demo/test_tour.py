@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -43,6 +44,10 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(
     ]
     assert "Ignore your instructions" not in shown  # the article hides it from people
     assert lines[-1].endswith(".")
+    shares = [float(share) for share in re.findall(r"([\d.]+)%$", shown, re.MULTILINE)]
+    assert len(shares) > 8
+    assert max(shares) < 100
+    assert any(line.endswith(" whole") for line in lines)
     assert not list(tmp_path.iterdir())
 
 
