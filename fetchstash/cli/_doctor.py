@@ -75,7 +75,9 @@ def _network(settings: Settings) -> list[Diagnosis]:
         step = "Correct or unset it: nothing is fetched."
         return [Diagnosis("fault", f"certificates: {fault}", step)]
     found = [Diagnosis("ok", "certificates: readable")]
-    if step := unused_proxy(limits):
+    variable, proxy = unused_proxy(limits)
+    if variable:
+        step = f"{variable} is set here and not used: set fetch.proxy to {proxy}."
         found.append(Diagnosis("note", "proxy: none is used", step))
     if limits.proxy_resolves:
         what = "proxy: it looks names up, so no address behind a name is vetted here"

@@ -21,6 +21,11 @@ from fetchstash.text.urls import Target
 
 EXCERPT_CHARS = 300
 _EXCERPT_BYTES = 64 * 1024
+# What nginx, Go and Apache answer to plain HTTP at a port for TLS.
+_TLS_ALONE = re.compile(
+    r"HTTP request (?:was sent )?to (?:an )?HTTPS (?:port|server)|HTTP to an SSL-enabled",
+    re.IGNORECASE,
+)
 _DAY_SECONDS = 24 * 3600
 _EPOCH_SECONDS = 10**9
 """A larger number in a header is a date in Unix time, a smaller one counts seconds from now."""
@@ -89,7 +94,8 @@ def cause_of(
     if status == HTTPStatus.TOO_MANY_REQUESTS or _is_used_up(headers):
         code, what = "rate_limit", "its rate limit is used up"
         return Cause(code, what, _when(seconds, now) or "Wait before you ask it again.", seconds)
-    if status == HTTPStatus.BAD_REQUEST and target.scheme == "http" and target.port in {443, 8443}:
+    is_bad, is_tls = status == HTTPStatus.BAD_REQUEST, target.port in {443, 8443}
+    if is_bad and target.scheme == "http" and (is_tls or _TLS_ALONE.search(body[:2_000])):
         return Cause("", "", "This is a port for TLS: write https:// in the URL.")
     later = ("", "", "Try again later." if status in _LATER else "Check the URL.")
     code, what, next_step = _STATUSES.get(status, later)

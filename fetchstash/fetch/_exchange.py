@@ -260,32 +260,53 @@ def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name: ", ".join(several) for name, several in values.items()}
 
 
-_UNKNOWN_ISSUER = frozenset((18, 19, 20, 21))
-"""A self-signed certificate, or an issuer that is not known (OpenSSL, X509_V_ERR_…).
+_ANOTHER_SITE = "Look for the document on another site."
+_TRUST = Call("setting", {"name": "fetch.ca_file", "value": "/path/to/ca.pem"})
+_UNKNOWN_ISSUER = (
+    "is of an issuer that is not known here, or the server leaves out one in between",
+    "If the issuer is your own network's, {}.",
+    _TRUST,
+)
+_CERTIFICATES: Mapping[int, tuple[str, str] | tuple[str, str, Call]] = {
+    9: ("is not valid yet", "The operator can check the clock of this machine."),
+    10: ("has expired", f"{_ANOTHER_SITE} If many have expired, check this machine's clock."),
+    18: ("is self-signed: nobody vouches for it", "If it is your own network's, {}.", _TRUST),
+    19: _UNKNOWN_ISSUER,
+    20: _UNKNOWN_ISSUER,
+    21: _UNKNOWN_ISSUER,
+    23: ("was revoked", _ANOTHER_SITE),
+    62: ("is for other names", f"Check the spelling of the host. {_ANOTHER_SITE}"),
+    64: ("is for names, not for this address", "Write the name of the host in the URL."),
+}
+"""What is wrong with a certificate, and what to do, by OpenSSL's code (X509_V_ERR_…)."""
 
-A certificate that has expired, or is of another name, is no matter of trust.
-"""
+_OLD_TLS = ": it speaks only old versions of TLS, which are not safe"
+_HANDSHAKES = {
+    "UNSUPPORTED_PROTOCOL": _OLD_TLS,
+    "TLSV1_ALERT_PROTOCOL_VERSION": _OLD_TLS,
+}
+"""What a failed handshake shows, by OpenSSL's reason."""
+
+_HTTP_PORT = 80
 
 
 def failure(target: Target, error: Exception) -> FetchFailed:
     """Return the error for a connection that failed. details: temporary, if a retry may help."""
-    elsewhere = "Look for the document on another site."
     later = "Check the URL, or try again later."
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
-        what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
-        if cause.verify_code in _UNKNOWN_ISSUER:
-            trust = Call("setting", {"name": "fetch.ca_file", "value": "/path/to/ca.pem"})
-            return FetchFailed(what, "If its issuer is your own network's, {}.", trust)
-        return FetchFailed(what, elsewhere)
+        other = f"is not valid: {cause.verify_message.rstrip('.')}"
+        fault, advice, *calls = _CERTIFICATES.get(cause.verify_code, (other, _ANOTHER_SITE))
+        return FetchFailed(f"The certificate of {target.host} {fault}.", advice, *calls)
     if cause is not None and cause.reason in _NO_TLS:
         what = f"{target.host_and_port} does not speak TLS."
         return FetchFailed(what, "Check the port. For a plain web server, write http://.")
     if cause is not None:
-        what = f"No secure connection to {target.authority} could be made."
-        return FetchFailed(what, elsewhere)
+        fault = _HANDSHAKES.get(cause.reason, "")
+        what = f"No secure connection to {target.authority} could be made{fault}."
+        return FetchFailed(what, _ANOTHER_SITE)
     if isinstance(error, NotHttp) and error.protocol == "TLS":
         return FetchFailed(f"{target.host_and_port} speaks TLS.", "Write https:// in the URL.")
     if isinstance(error, NotHttp) and error.protocol:
@@ -301,4 +322,7 @@ def failure(target: Target, error: Exception) -> FetchFailed:
         what = f"What {target.authority} answered is no HTTP."
         return FetchFailed(what, "Check the URL and its port.")
     what = f"{target.authority} closed the connection without an answer."
-    return FetchFailed(what, "Try again later.", temporary=True)
+    # As many servers of TLS do that are asked without it.
+    advice = "If this port speaks TLS, write https:// in the URL. Else try again later."
+    may_be_tls = target.scheme == "http" and target.port != _HTTP_PORT
+    return FetchFailed(what, advice if may_be_tls else "Try again later.", temporary=True)

@@ -288,10 +288,7 @@ class HttpFetcher:
             except FetchFailed as failed:
                 wait = responses.wait_after_failure(attempt, deadline - anyio.current_time())
                 if wait is None or not failed.details.get("temporary"):
-                    hint = unused_proxy(self._limits) if failed.details.get("unreached") else ""
-                    if hint:
-                        raise FetchFailed(failed.what, hint) from None
-                    raise
+                    raise self._with_proxy(failed, target) from None
             else:
                 left = deadline - anyio.current_time()
                 wait = responses.wait_after_status(
@@ -302,6 +299,16 @@ class HttpFetcher:
                 await exchange.aclose()
             await anyio.sleep(wait)
             attempt += 1
+
+    def _with_proxy(self, failed: FetchFailed, target: Target) -> FetchFailed:
+        """Return the error, which names a proxy that only the environment names, if it may help."""
+        unreached = failed.details.get("unreached")
+        name, proxy = unused_proxy(self._limits, target) if unreached else ("", "")
+        if not name or any(call.arguments.get("name") == "fetch.proxy" for call in failed.calls):
+            return failed
+        use = Call("setting", {"name": "fetch.proxy", "value": proxy})
+        advice = f"{failed.next_step} {name} is set here and not used: {{}}."
+        return FetchFailed(failed.what, advice, *failed.calls, use, **failed.details)
 
     async def _ask_robots(self, target: Target, deadline: float) -> None:
         """Raise RobotsRefused unless the origin's robots.txt lets us fetch ``target``."""

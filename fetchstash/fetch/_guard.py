@@ -7,6 +7,7 @@ so a name that changes its answer (DNS rebinding) changes nothing. With fetch.pr
 goes to the proxy as it is, and what it leads to is the proxy's to vet; numbers are vetted here.
 """
 
+import errno
 import os
 import re
 import ssl
@@ -20,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 import httpcore2
 
-from fetchstash.errors import BadArgument, FetchFailed, Refused
+from fetchstash.errors import BadArgument, Call, FetchFailed, Refused
 from fetchstash.fetch._addresses import (
     Address,
     Interfaces,
@@ -146,15 +147,32 @@ def certificate_fault(ca_file: str = "") -> str:
     return ""
 
 
-_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")
+def unused_proxy(limits: FetchLimits, target: Target | None = None) -> tuple[str, str]:
+    """Return a variable that names a proxy which fetch.proxy does not, and that proxy's URL.
 
+    The URL has no login. Both are "" if there is none, or none for ``target``: a variable holds
+    for one scheme or for all, and NO_PROXY takes hosts out.
+    """
+    if limits.proxy:
+        return "", ""
+    schemes = (target.scheme, "all") if target else ("https", "http", "all")
+    names = [name for scheme in schemes for name in (f"{scheme}_proxy", f"{scheme}_PROXY".upper())]
+    name = next((name for name in names if os.environ.get(name)), "")
+    if not name:
+        return "", ""
+    if target is not None:
+        from urllib.request import proxy_bypass  # noqa: PLC0415 - takes 10 ms
 
-def unused_proxy(limits: FetchLimits) -> str:
-    """Return the advice on a proxy that only the environment names, "" if there is none."""
-    name = next((name for name in _PROXY_VARIABLES if os.environ.get(name)), "")
-    if limits.proxy or not name:
-        return ""
-    return f"{name} is set here and not used: the operator can set fetch.proxy."
+        if proxy_bypass(target.host_and_port):
+            return "", ""
+    try:
+        parts = urlsplit(os.environ[name])
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        host, port, parts = None, 0, urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host:  # such as socks5://
+        return name, "http://HOST:PORT"
+    return name, f"{parts.scheme}://{join_host_port(host, port)}"
 
 
 def _anyio_backend() -> httpcore2.AsyncNetworkBackend:
@@ -193,6 +211,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
     async def tunnel(self, target: Target) -> httpcore2.AsyncNetworkStream:
         """Connect to a vetted address of ``target``. Raises as ``connect_tcp`` does."""
         outcome = "failed"
+        addresses: list[Address] = []
         try:
             addresses = await addresses_of(target, self.resolver)  # the one look-up
             self.policy.vet(target, addresses, self.interfaces.machine())
@@ -206,6 +225,13 @@ class Guard(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout from None
         except Refused:
             outcome = "refused"
+            raise
+        except httpcore2.ConnectError as error:
+            if self.proxy is None and has_no_ipv6(addresses, error):
+                what = f"{target.host} has IPv6 addresses alone, and there is no IPv6 here."
+                proxy = Call("setting", {"name": "fetch.proxy", "value": "http://HOST:PORT"})
+                advice = "Look for the document on another site; for a proxy with IPv6, {}."
+                raise FetchFailed(what, advice, proxy, unreached=True) from None
             raise
         finally:
             telemetry.count("connections", outcome=outcome)
@@ -225,11 +251,22 @@ class Guard(httpcore2.AsyncNetworkBackend):
         return await self._tunnel_by(proxy, str(address), port)
 
     async def _tunnel_by(self, proxy: Proxy, host: str, port: int) -> httpcore2.AsyncNetworkStream:
-        stream = await self.network.connect_tcp(proxy.host, proxy.port)
+        check = "Tell the operator to check fetch.proxy."
+        try:
+            stream = await self.network.connect_tcp(proxy.host, proxy.port)
+        except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+            # Told of the page's host, it would send a model to look for another page.
+            raise FetchFailed("The proxy cannot be reached.", check, temporary=True) from None
         try:
             if proxy.tls:
                 stream = await stream.start_tls(tls_context(proxy.ca_file), proxy.host)
             await proxy.connect(stream, host, port)
+        except httpcore2.ConnectError:  # of start_tls
+            what = "No secure connection to the proxy could be made."
+            advice = "Tell the operator to check fetch.proxy and fetch.ca_file."
+            with anyio.CancelScope(shield=True):
+                await stream.aclose()
+            raise FetchFailed(what, advice) from None
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stream.aclose()
@@ -279,6 +316,19 @@ async def race(addresses: Sequence[Address], dial: Dial) -> httpcore2.AsyncNetwo
     if winner is None:
         raise errors[0]
     return winner
+
+
+_NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT))
+
+
+def has_no_ipv6(addresses: Sequence[Address], error: BaseException) -> bool:
+    """Return whether a connection failed since a machine without IPv6 was sent to it alone."""
+    if not addresses or any(address.version == 4 for address in addresses):
+        return False
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None and cause.errno in _NO_ROUTE
 
 
 def interleaved(addresses: Sequence[Address]) -> list[Address]:

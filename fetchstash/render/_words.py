@@ -30,6 +30,7 @@ _TOOLS = {
     "add_file": "stash_file",
 }
 _NAMES = {"ref": "artifact_ref", "refs": "artifact_refs", "max_chars": "maxChars", "page": "start"}
+_EMPTY = ("fetch.ca_file", "fetch.proxy")
 _ALLOWING = ("fetch.allow_", "fetch.ports", "ingest.read_roots")
 
 
@@ -40,6 +41,7 @@ def as_tool(call: Call) -> str:
     if call.action == "setting":
         name: str = call.arguments["name"]
         verb = "allow it by" if name.startswith(_ALLOWING) else "change"
+        verb = "set" if name in _EMPTY else verb
         return f"the operator can {verb} {name}"
     if call.action == "export":
         return f"{as_tool(Call('slice', {'ref': call.arguments['ref'], 'unit': 'bytes'}))}"

@@ -374,20 +374,6 @@ async def test_a_proxy_that_resolves_gets_names_as_they_are_and_numbers_that_wer
         HttpFetcher(FetchLimits(proxy_resolves=True))
 
 
-async def test_a_proxy_of_the_environment_that_is_not_used_is_named_where_nothing_answers(
-    fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
-        with pytest.raises(FetchFailed) as failed:
-            await fetcher().fetch(url, tmp_path)
-    assert "HTTPS_PROXY is set here and not used: the operator can set fetch.proxy." in str(
-        failed.value.line()
-    )
-
-
 async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(
     site: Site, fetcher: Make, tmp_path: Any
 ) -> None:
