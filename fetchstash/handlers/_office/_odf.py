@@ -13,12 +13,12 @@ from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._fields import Form
-from fetchstash.handlers._office._odf_styles import OdfStyles
+from fetchstash.handlers._office._odf_styles import OdfStyles, TextStyle
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._symbols import seen, without_private
+from fetchstash.handlers._symbols import seen
 from fetchstash.handlers._xml import Node, attribute
 from fetchstash.handlers._zip import MAX_MEMBER, Members, Zip
 
@@ -96,14 +96,39 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Paragraph:
-    """An open paragraph; ``level`` is that of a heading, 0 for text."""
+    """An open paragraph; ``level`` is that of a heading, 0 for text.
+
+    ``worn`` are the styles of its open spans, each over the one around it, its own first.
+    """
 
     level: int
     style: str
-    runs: Runs = field(default_factory=Runs)
-    font: str = ""
+    worn: list[TextStyle]
     is_hidden: bool = False
+    runs: Runs = field(default_factory=Runs)
     comments: list["_Comment"] = field(default_factory=list["_Comment"])
+
+    def hides_words(self) -> bool:
+        """Return whether text that is added now is hidden."""
+        return self.is_hidden or bool(self.worn[-1].hides)
+
+    def start_span(self, style: TextStyle) -> None:
+        """Let text look as this style has it; what it does not say is as before."""
+        around = self.worn[-1]
+        self.worn.append(
+            TextStyle(
+                look=style.look or around.look,
+                font=style.font or around.font,
+                hides=around.hides if style.hides is None else style.hides,
+            )
+        )
+        self.runs.look = self.worn[-1].look or PLAIN
+
+    def end_span(self) -> None:
+        """Let text look as before the innermost span."""
+        if len(self.worn) > 1:
+            self.worn.pop()
+            self.runs.look = self.worn[-1].look or PLAIN
 
 
 @dataclass(slots=True)
@@ -159,7 +184,6 @@ class _Reader:
         self._lists: list[_List] = []
         self._ended: dict[tuple[str, int], int] = {}  # counts of lists, by name or style and level
         self._item_is_new = self._is_title = self._in_notes = self._is_header = False
-        self._spans: list[str] = []
         self._form: Form | None = None
         # Tracked changes (section 5.5) are listed first, and points in the text name them.
         self._listing = False
@@ -192,10 +216,14 @@ class _Reader:
 
     def _start_paragraph(self, name: str, get: Callable[[str], str]) -> None:
         style = get("style-name")
-        level = number(get("outline-level"), 1) if name == "h" else self._styles.level(style)
-        paragraph = _Paragraph(level, style, font=self._styles.font(style))
+        shown = self._styles.text(style)._replace(look=None)
+        level = number(get("outline-level"), 1) if name == "h" else shown.level
+        # A note or a box within hidden words is hidden with them.
+        is_hidden = bool(shown.hides) or (
+            bool(self._paragraphs) and self._paragraphs[-1].hides_words()
+        )
+        paragraph = _Paragraph(level, style, [shown], is_hidden)
         paragraph.runs.change = self._change
-        paragraph.is_hidden = bool(self._styles.hides(style))
         self._paragraphs.append(paragraph)
 
     def _hide(self, name: str) -> None:
@@ -304,8 +332,7 @@ class _Reader:
                 self._note = get("id").removeprefix("ftn")
                 runs.mark(f"[^{self._note}]")
             case "span":
-                self._spans.append(get("style-name"))
-                self._wear()
+                paragraph.start_span(self._styles.text(get("style-name")))
             case "change":
                 runs.change = Look(struck=True)
                 runs.mark(" ".join(self._deleted.pop(get("change-id"), [])))
@@ -339,9 +366,8 @@ class _Reader:
                 self._write(self._paragraphs.pop())
             case "a" if self._links and self._paragraphs:
                 self._paragraphs[-1].runs.mark(f"]({self._links.pop()})")
-            case "span" if self._spans:
-                self._spans.pop()
-                self._wear()
+            case "span" if self._paragraphs:
+                self._paragraphs[-1].end_span()
             case "fieldmark" | "drop-down" if self._form and self._paragraphs:
                 self._paragraphs[-1].runs.mark(self._form.text())
                 self._form = None
@@ -400,22 +426,12 @@ class _Reader:
             self._add(data, self._paragraphs[-1])
 
     def _add(self, data: str, paragraph: _Paragraph) -> None:
-        hides = (self._styles.hides(style) for style in reversed(self._spans))
-        hidden = next((value for value in hides if value is not None), paragraph.is_hidden)
-        if hidden or paragraph.is_hidden:
+        if paragraph.hides_words():
             self.hidden += bool(data.strip())
             return
-        fonts = (font for style in reversed(self._spans) if (font := self._styles.font(style)))
-        font = next(fonts, paragraph.font)
         # White space collapses (section 6.1.2); spaces that count are elements.
         data = _SPACE.sub(" ", data)
-        paragraph.runs.add(seen(data, font) if font else without_private(data))
-
-    def _wear(self) -> None:
-        """Let text look as the innermost open span that has a look."""
-        looks = (look for s in reversed(self._spans) if (look := self._styles.look(s)))
-        if self._paragraphs:
-            self._paragraphs[-1].runs.look = next(looks, PLAIN)
+        paragraph.runs.add(seen(data, paragraph.worn[-1].font))
 
     def _write(self, paragraph: _Paragraph) -> None:
         text = paragraph.runs.text()

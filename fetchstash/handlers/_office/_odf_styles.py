@@ -23,6 +23,18 @@ class _Style:
     list_style: str = ""
 
 
+class TextStyle(NamedTuple):
+    """How a style shows text: the look is its own, all else may come from its parents.
+
+    ``level`` is that of a heading, 0 for text; ``font`` is "" for any but a symbol font.
+    """
+
+    level: int = 0
+    look: Look | None = None
+    font: str = ""
+    hides: bool | None = None
+
+
 class ListLevel(NamedTuple):
     """A level of a list: whether it has numbers, the first of them, and a bullet that tells."""
 
@@ -36,6 +48,7 @@ class OdfStyles:
 
     def __init__(self) -> None:
         self._styles: dict[str, _Style] = {}
+        self._texts: dict[str, TextStyle] = {}
         self._families: dict[str, str] = {}  # of fonts, by the name in this document
         self._levels: dict[tuple[str, int], ListLevel] = {}
         self._hidden_pages: set[str] = set()
@@ -50,6 +63,7 @@ class OdfStyles:
                 self._name, self._bullet = get("name"), None
                 self._open = _Style(get("parent-style-name"), list_style=get("list-style-name"))
                 self._styles[self._name] = self._open
+                self._texts.clear()
             case "default-style":
                 self._open = self._bullet = None
             case "text-properties" if self._bullet:
@@ -78,8 +92,20 @@ class OdfStyles:
             case _:
                 pass
 
-    def level(self, style: str) -> int:
-        """Return the heading level of a paragraph's style, 0 for text."""
+    def text(self, style: str) -> TextStyle:
+        """Return how a style shows text."""
+        known = self._texts.get(style)
+        if known is None:
+            font = self._first(style, lambda known: known.font) or ""
+            known = self._texts[style] = TextStyle(
+                self._level(style),
+                self._styles[style].look if style in self._styles else None,
+                font if is_symbol_font(font) else "",
+                self._first(style, lambda known: known.hides),
+            )
+        return known
+
+    def _level(self, style: str) -> int:
         for _ in range(_MAX_PARENTS):
             if style in _TITLES:
                 return _TITLES[style]
@@ -88,19 +114,6 @@ class OdfStyles:
                 break
             style = known.parent
         return 0
-
-    def look(self, style: str) -> Look | None:
-        """Return how text of a style looks, None if plain."""
-        return self._styles[style].look if style in self._styles else None
-
-    def font(self, style: str) -> str:
-        """Return the symbol font of a style, "" for any other font."""
-        font = self._first(style, lambda known: known.font) or ""
-        return font if is_symbol_font(font) else ""
-
-    def hides(self, style: str) -> bool | None:
-        """Return whether text of a style is hidden, None if neither it nor its parents say so."""
-        return self._first(style, lambda known: known.hides)
 
     def hides_page(self, style: str) -> bool:
         """Return whether the presentation leaves out the slides of a style."""
