@@ -20,6 +20,7 @@ from fetchstash.config import KEYS, load
 from fetchstash.server.tools import tool_specs
 from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
+from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS
 from scripts.make import recipes, surface, tables
 from tests.loopback import Site
 
@@ -154,6 +155,18 @@ def test_every_fact_has_a_description() -> None:
     assert [f.name for f in fields(Facts) if f"`{f.name}`" not in text] == [
         "caching"
     ]  # how long a copy stays fresh is our own affair
+
+
+def test_every_verdict_landing_and_aggregate_stands_on_its_page() -> None:
+    facts = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
+    for name, codes in (("page_verdict", PAGE_VERDICTS), ("landed", LANDINGS)):
+        row = facts.partition(f"| `{name}` |")[2].partition("\n")[0]
+        assert set(re.findall(r"`(\w+)`", row)) == codes.keys()
+    queries = (ROOT / "docs" / "queries.md").read_text(encoding="utf-8")
+    grammar = (ROOT / "fetchstash" / "handlers" / "_data" / "_query.py").read_text(encoding="utf-8")
+    (functions,) = re.findall(r"FUNCTION\.3: /\(([\w|]+)\)", grammar)
+    spellings = {"avg": "mean", "average": "mean"}
+    assert all(f"`{spellings.get(name, name)}(x)`" in queries for name in functions.split("|"))
 
 
 def test_the_library_page_names_every_public_name() -> None:
