@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -115,6 +116,12 @@ async def test_the_server_in_front_keeps_the_run_from_an_overflow() -> None:
 WINDOW = 20_000
 
 
+@cache
+def count(text: str) -> int:
+    """Return the tokens of a text; each request repeats the texts of the last."""
+    return tokens.count(text).tokens
+
+
 @dataclass
 class FixedPart:
     """Refuses what is over its window. One of our tokens is ``scale`` of its own."""
@@ -129,7 +136,7 @@ class FixedPart:
         texts += [
             json.dumps(message["tool_calls"]) for message in messages if "tool_calls" in message
         ]
-        counted = sum(tokens.count(text).tokens for text in texts) + 4 * len(messages)
+        counted = sum(map(count, texts)) + 4 * len(messages)
         size = round(counted * self.scale)
         self.refused.append(size > WINDOW)
         if size > WINDOW:
@@ -153,7 +160,7 @@ def sent_with(provider: FixedPart, recovery: Recovery, fixed: str | None, steps:
 
 def fixed_part(share: float) -> str:
     text = prose(200_000, "rule")
-    return text[: round(len(text) * WINDOW * share / tokens.count(text).tokens)]
+    return text[: round(len(text) * WINDOW * share / count(text))]
 
 
 @pytest.mark.slow

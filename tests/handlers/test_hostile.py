@@ -29,7 +29,9 @@ LENGTH = 2**18
 
 @pytest.fixture
 async def pool() -> AsyncIterator[WorkerPool]:
-    pool = WorkerPool(ExtractLimits(max_chars=500_000, cpu_seconds=4, wall_seconds=15), workers=1)
+    # Low, so that a file which reaches one takes no longer than it must.
+    limits = ExtractLimits(max_chars=500_000, cpu_seconds=2, wall_seconds=15, pdf_max_pages=500)
+    pool = WorkerPool(limits, workers=1)
     yield pool
     await pool.aclose()
 

@@ -36,9 +36,13 @@ from tests.service.sockets import echo, serving
 
 
 @contextmanager
-def process(*words: str) -> Generator[tuple[subprocess.Popen[str], str]]:
-    """Start ``fetchstash serve --http`` and yield it with the line that it printed."""
-    command = [FETCHSTASH, "serve", "--http", "127.0.0.1:0", *words]
+def process(*words: str, workers: int = 1) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """Start ``fetchstash serve --http`` and yield it with the line that it printed.
+
+    One process, where a test does not need ``workers`` beside each other: each imports all.
+    """
+    count = ("--workers", str(workers)) if "--workers" not in words else ()
+    command = [FETCHSTASH, "serve", "--http", "127.0.0.1:0", *count, *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = os.environ | {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
     started: subprocess.Popen[str] = subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
@@ -67,7 +71,7 @@ def url_in(line: str) -> str:
 async def test_sigterm_lets_calls_end_and_takes_no_more(site: Site, tmp_path: Path) -> None:
     page = Waiting(site)
     answers: list[httpx2.Response] = []
-    with process(*flags(site, tmp_path)) as (server, line):
+    with process(*flags(site, tmp_path), workers=2) as (server, line):
         url = url_in(line)
         async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
 
@@ -151,7 +155,7 @@ def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_r
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -> None:
-    words = ["serve", "--http", "127.0.0.1:0", "--folder", str(tmp_path)]
+    words = ["serve", "--http", "127.0.0.1:0", "--workers", "1", "--folder", str(tmp_path)]
     with Path("/dev/full").open("wb") as full:
         server = subprocess.Popen([FETCHSTASH, *words], stdout=full, stderr=subprocess.PIPE)
     with server:
