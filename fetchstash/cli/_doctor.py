@@ -175,7 +175,7 @@ async def _provider(settings: Settings) -> Diagnosis:
 
 
 async def _worker(settings: Settings) -> list[Diagnosis]:
-    """Have a worker read a text and name a binary, as it would a document's."""
+    """Check that a worker reads a text and recognises a binary."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
 
     limits = settings.extract

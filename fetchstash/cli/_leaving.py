@@ -294,7 +294,7 @@ class _Leaving:
             )
 
     async def _tell_replicas(self) -> None:
-        """Let each replica remove copies from the cache of its machine."""
+        """Tell each replica to remove the tenant's copies from its local cache."""
         objects = await open_objects(self._settings.store)
         await objects.counts.note(CLEANED, self._tenant)
         await objects.aclose()
@@ -319,7 +319,7 @@ def _has_store(settings: Settings, tenant: str, tokens: int = 0) -> bool:
 
 
 def _said(settings: Settings, tokens: int, kept: int, whose: str, *, yes: bool) -> int | None:
-    """Say what was deleted, what stays for a while, and what stays by design."""
+    """Print what was deleted, what stays for a while, and what stays by design."""
     what = f"{counted(tokens, 'token')} and {counted(kept, 'artifact')} of {whose}"
     if not yes:
         say(f"This would delete {what}. Add --yes to do it.")

@@ -234,13 +234,13 @@ def in_this_folder(settings: Settings) -> Settings:
 
 
 def say(text: str) -> None:
-    """Print what is no result, to stderr: a line, which a terminal gets wrapped at words."""
+    """Print a message as one line on stderr; on a terminal it is wrapped at words."""
     screen, line = screen_of("stderr"), safe_line(text)
     click.echo(wrapped(line, screen.width) if screen.is_terminal else line, err=True)
 
 
 def aside(text: str) -> None:
-    """Say what only a person wants to know: on a terminal alone."""
+    """Print a remark for a person: on stderr, and only if that is a terminal."""
     screen = screen_of("stderr")
     if screen.is_terminal:
         click.echo(screen.style(wrapped(safe_line(text), screen.width), "dim"), err=True)

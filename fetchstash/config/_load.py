@@ -302,7 +302,7 @@ _WHOLE = ("fetch", "http", "ingest", "oauth", "quota", "telemetry", "tenant", "w
 
 
 def _is_overridden(path: str, raw: Any, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
-    """Return whether a stronger source names the store's place in the other of its two ways.
+    """Return whether a stronger source sets the store by the other setting (url or folder).
 
     A bucket has both: the folder is that of its cache.
     """

@@ -227,7 +227,7 @@ class BodyReader:
         self._report(progress, 0)
 
     async def _receive(self, progress: Progress | None) -> bool:
-        """Receive until a batch is full, and say whether it is. Else no more is to come."""
+        """Receive one batch; return True if it is full, False if the body has ended."""
         try:
             async for chunk in self._pieces:
                 if self._fault or self._spool.full:

@@ -104,7 +104,7 @@ class Framing:
         return end
 
     def _last_chunk(self) -> int:
-        """Return where the last chunk may begin; hand out line by line from there on."""
+        """Return where the last chunk may begin; from there on bytes are handed out by lines."""
         if self._tail.endswith(b"\n") and _LAST_CHUNK_HERE.match(self._rest):
             self._by_line, self._line = True, b""
             return self._end_of_line()
@@ -115,7 +115,7 @@ class Framing:
         return match.start() + 1
 
     def _end_of_line(self) -> int:
-        """Return where the current line ends. An empty one ends the response, or it was data."""
+        """Return where the current line ends. An empty one ends the response, unless it is data."""
         end = self._rest.find(b"\n") + 1 or len(self._rest)
         line = self._line + self._rest[: min(end, 3)]
         whole = self._rest[end - 1 : end] == b"\n"

@@ -449,7 +449,7 @@ def _climbs(value: str) -> bool:
 
 
 def _values(match: re.Match[str], scheme: str, origin: str) -> dict[str, str] | None:
-    """Return what an address says, for the parts of its rule; None if it climbs out of them."""
+    """Return the values of a rule's parts in an address; None if one holds ``..``."""
     groups = {name: value or "" for name, value in match.groupdict().items()}
     if any(map(_climbs, groups.values())):
         return None

@@ -60,7 +60,7 @@ def as_tool(call: Call) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """How a face words calls, and what it calls the two arguments that notices name."""
+    """How a front end (server, command, library) words calls and the arguments in notices."""
 
     word: Wording
     max_chars: str

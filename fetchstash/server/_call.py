@@ -28,7 +28,7 @@ Send = Callable[[float, float | None, str], None]
 
 
 def reports_to(send: Send) -> Reports:
-    """Return who is told by a call; ``send`` takes progress, total and message.
+    """Return the receivers of a call's progress; ``send`` takes progress, total and message.
 
     Pages count on from the bytes, because one call has one progress.
     """
@@ -146,7 +146,7 @@ def _failure(host: Host, error: FetchstashError) -> tuple[View, dict[str, Any]]:
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> dict[str, Any]:
-    """Return a result as it is sent. The SDK checks it; of its own type it would be made twice."""
+    """Return a result as JSON: the SDK would validate an object of its own type twice."""
     # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model
     # sent.
     data = view.text.encode("utf-8", "replace")

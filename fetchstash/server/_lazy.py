@@ -80,7 +80,7 @@ _ANSWERING_HOSTS = ("codex-mcp-client",)
 
 
 class Person:
-    """Whoever sits at the client. Is asked once about each host and port, while the process runs.
+    """The client's user, who is asked once for each host and port while the process runs.
 
     A model cannot answer: its arguments are of the tool, and a key is sent to the client alone. A
     client that accepts forms by itself sends them empty or with their defaults: a yes is the host's

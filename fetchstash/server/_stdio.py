@@ -117,7 +117,7 @@ def transport() -> Generator[tuple[AsyncIterator[Received], Write]]:
 
 
 async def _messages(stdin: int) -> AsyncGenerator[Received]:
-    """Yield incoming messages; a line that is no message is yielded as its error."""
+    """Yield incoming messages; for an invalid line, its error."""
     async for line in read_lines(stdin):
         try:
             text = line.decode("utf-8", "replace")

@@ -51,7 +51,7 @@ class _Relay:
         server: MemoryObjectSendStream[Received],
         answers: MemoryObjectSendStream[SessionMessage],
     ) -> None:
-        """Pass on what the client sends; answer what is no message."""
+        """Pass on the client's messages; answer invalid ones with an error."""
         async with server, answers, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_held_on, server)
             async for received in client:
@@ -147,7 +147,7 @@ def _too_many(request: types.JSONRPCRequest) -> types.JSONRPCError:
 
 
 def unreadable(error: Exception) -> types.JSONRPCError | None:
-    """Return the answer to a line that is no message, None if it has no id to answer to."""
+    """Return the error for an invalid message, None if it has no id to answer."""
     request = _request_of(error)
     number: Any = request.get("id")
     if "method" not in request or not is_request_id(number):

@@ -86,7 +86,7 @@ def wants_browser(facts: Facts, limits: FetchLimits) -> bool:
 
 
 def _answers(facts: Facts, rule: Rule) -> bool:
-    """Return whether a rule led to its document: a text, or a file that is no page of the site."""
+    """Return whether a rule's address gave the document, not just another page of the site."""
     if rule.media_type:
         is_read = facts.media_type == rule.media_type and bool(facts.extracted_chars)
         return is_read and not facts.extraction_error
@@ -235,7 +235,7 @@ class Intake:
         return None
 
     async def _twin(self, page: Facts, fetched: Fetched, call: _Call) -> Facts:
-        """Return the facts of a page's own Markdown, or the page's if it has none of its own."""
+        """Return the facts of the Markdown that a page names as its own, else the page's facts."""
         with suppress(FetchstashError):
             fetched = await self.fetcher.fetch(
                 page.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left / 2

@@ -199,7 +199,7 @@ _watched: set[int] = set()
 
 
 def _close_at_the_end(stash: "SyncStash") -> None:
-    """Have a stash closed when the program ends.
+    """Close a stash when the program ends.
 
     At its end Python waits for threads before it calls what ``atexit`` knows, and that of the loop
     would never end. A thread that waits for the main one comes before that.

@@ -129,7 +129,7 @@ def _check(url: BucketUrl, limits: StoreLimits) -> None:
 
 
 class Bucket:
-    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
+    """Objects under a prefix of a bucket. Writes are atomic; of two, the later one wins."""
 
     def __init__(self, store: "ObjectStore") -> None:
         self._store: Any = store  # obstore leaves types open where Arrow may be installed

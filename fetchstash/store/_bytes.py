@@ -74,7 +74,7 @@ class BlobCache(Blobs):
             self._make_room()
 
     def keep_copy(self, path: Path, blob: Blob) -> None:
-        """Keep a blob that the cache takes, and leave its file of the spool where it is."""
+        """Add a spool file to the cache by a hard link, if the cache takes the blob."""
         if self.takes(blob):
             copy = self.new_file()
             with contextlib.suppress(OSError):

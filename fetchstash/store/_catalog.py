@@ -137,7 +137,7 @@ class Catalog:
             self._fill_reserve()
 
     def version(self) -> object:
-        """Return what is another after each commit, None where it is not known at once.
+        """Return a counter that changes with each commit, None where it cannot be read at once.
 
         It waits for no disk: one connection, which never writes, looks at SQLite's own counter
         (https://sqlite.org/pragma.html#pragma_data_version).

@@ -262,7 +262,7 @@ class CatalogReads(ArtifactStore):
             return known.text
 
     def _text_blob(self, ref: str) -> Blob:
-        """Return the text of an artifact for a search, which is no use of it. Raises NoText."""
+        """Return an artifact's text for a search, without counting as a use. Raises NoText."""
         row = self._find(ref)
         if row.text_blob is None:
             raise no_text(row.ref)

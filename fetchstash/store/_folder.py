@@ -226,7 +226,7 @@ class LocalStore(CatalogStore):
         return RunTexts(texts, sum(blob.size for blob in blobs))
 
     def _stored_text(self, ref: str) -> StoredText:
-        """Open a text for a search, which is no use of its artifact."""
+        """Open a text for a search, without counting as a use of its artifact."""
         row, text = self._opened(ref)
         if text is None:
             raise no_text(row.ref)

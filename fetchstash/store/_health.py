@@ -257,7 +257,7 @@ class _Store:
         return (record, blobs) if blobs and len(blobs) == len(named) else None
 
     def _restore(self, ref: str) -> bool:
-        """Make the row of an artifact again out of its sidecar, if that names sound files."""
+        """Restore an artifact's row from its sidecar, if the files it names are sound."""
         if whole := self._whole(ref):
             record, blobs = whole
             with contextlib.suppress(ValueError), self._catalog.locked() as db, transaction(db):

@@ -137,7 +137,7 @@ def store_folder(limits: StoreLimits) -> Path | None:
 
 
 def is_shared(limits: StoreLimits) -> bool:
-    """Return whether a team shares the store. Raises BadArgument for half of such a store."""
+    """Return whether its catalogue is in PostgreSQL. Raises BadArgument if the url does not fit."""
     if bucket_url(limits.url) and not limits.catalog:
         what = f"store.url is {limits.url}: a store in a bucket has its catalogue in PostgreSQL."
         raise BadArgument(what, "Set store.catalog to postgresql://USER@HOST/DATABASE.")

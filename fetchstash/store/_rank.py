@@ -238,13 +238,13 @@ class Candidate:
 
     @property
     def heading(self) -> str:
-        """The title of its section, "" if it begins with a heading itself."""
+        """The nearest heading above the passage, "" if the passage begins with it."""
         nearest = self.headings.rstrip("\n").rpartition("\n")[2]
         return "" if self.text.startswith(nearest) else nearest.strip("# \t\r")
 
     @cached_property
     def terms(self) -> list[str]:
-        """The stems of its words."""
+        """The stems of the passage's words, in order."""
         return list(map(stems(self.language).__getitem__, words(self.text)))
 
     def score(self, query: Query, weights: Sequence[float], average: float) -> float:

@@ -60,7 +60,7 @@ class Row:
 
     @property
     def text_blob(self) -> Blob | None:
-        """The blob of its text, None where it has none. Raises StoreError if its record is lost."""
+        """The artifact's text, None if it has none. Raises StoreError if its record is lost."""
         if self.text is None:
             return None
         if self.size is None or self.modified_ns is None:

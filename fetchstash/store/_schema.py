@@ -54,7 +54,7 @@ POSTGRES = Dialect(
 
 
 class Cursor(Protocol):
-    """What a statement returned (PEP 249)."""
+    """The result of a statement (PEP 249)."""
 
     @property
     def rowcount(self) -> int: ...

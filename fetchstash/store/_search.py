@@ -67,7 +67,7 @@ class RunTexts:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is asked, and the texts that are to be indexed for it, the most wanted last."""
+    """A search: its query, and the texts to index for it, those needed first at the end."""
 
     asked: Query
     texts: RunTexts

@@ -203,7 +203,7 @@ class CachedSource:
         self.read = getattr(source, "read_cached", source.read)
 
     def close(self) -> None:
-        """Do nothing: the source is another's."""
+        """No-op: the source belongs to the caller."""
 
 
 _KEPT_BYTES = 3 * STRIDE

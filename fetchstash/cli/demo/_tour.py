@@ -177,7 +177,7 @@ class _Tour:
 
 
 def _share(cost: int, whole: int) -> str:
-    """Return the share of a document that a call showed; the frame of a whole one is no share."""
+    """Return the share of a document that a call showed, "whole" if it showed all of it."""
     return f"{cost / whole:.2%}" if cost < whole else "whole"
 
 

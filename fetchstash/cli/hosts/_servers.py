@@ -159,7 +159,7 @@ class JsonServers:
         return {key: entry[key] for key in keys}
 
     def values(self, source: Any) -> Entry:
-        """Return what ``source`` returned as values again; none if it was changed since."""
+        """Return the values of an entry that ``source`` returned; {} if it was changed since."""
         return as_table(source)
 
     def add(self, name: str, entry: Entry) -> None:

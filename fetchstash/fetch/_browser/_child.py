@@ -163,7 +163,7 @@ def _screenshot(page: Any, edge: int, max_bytes: int) -> tuple[bytes, str, dict[
 
 
 def _code(error: Exception) -> str:
-    """Return the code of a failure, one that the server knows."""
+    """Return the server's code for a failure of the browser."""
     if isinstance(error, ImportError):
         return "missing"
     text = str(error)

@@ -14,7 +14,7 @@ from fetchstash.store import Facts, Passage, TextReader, language_of, stems, wor
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Whoever looks: ``word`` words a next step, ``open_copy`` opens a kept file (None: nobody)."""
+    """The viewer: ``word`` words a next step, ``open_copy`` opens a kept file (None: none)."""
 
     word: Wording = as_method
     open_copy: Callable[[Facts, Path], object] | None = None
