@@ -280,6 +280,7 @@ def test_an_echoed_request_of_a_megabyte_is_read_in_bounds() -> None:
     st.recursive(
         st.none() | st.integers() | st.text() | st.binary() | st.floats(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
     )
 )
 def test_classify_never_raises(thing: Any) -> None:

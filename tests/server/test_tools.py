@@ -433,7 +433,7 @@ async def test_a_download_says_how_much_came_and_a_pdf_which_page_is_read(
     mode: str, site: Site, connect: Connect
 ) -> None:
     reports = Reports()
-    pages = [f"Page {n}. " + long_text(2_000) for n in range(300)]
+    pages = [f"Page {n}. " + long_text(200) for n in range(300)]
     report_url = site.put("/r.pdf", make_pdf(pages, title="A report"), "application/pdf")
     async with connect(mode=mode) as client:
         arguments = {"url": report_url}
