@@ -58,6 +58,23 @@ BLOCKS = {
         "<div class='CodeGroup-content-dropdown-select'><pre><code>import x\napp.use(y)</code></pre></div>",
         "```\nimport x\napp.use(y)\n```",
     ),
+    "fragments of an example with their output (Verso)": (
+        "<div class=example><code class='hl block'>p = 61</code> <code class='hl block'>q = 97</code> <pre class=output>p : Nat</pre></div>",
+        f"```\n{TWO}\np : Nat\n```",
+    ),
+    "an empty line at the end of a fragment": (
+        "<div class=example><code class=block>p = 61\n\n</code><code class=block>q = 97</code></div>", "```\np = 61\n\nq = 97\n```",
+    ),
+    "two blocks of code in a row": ("<code class=block>p = 61</code> <code class=block>q = 97</code>", "```\np = 61\n```\n\n```\nq = 97\n```"),
+    "code whose names show their type (Twoslash)": (
+        "<pre><code>const <span class=twoslash-hover><span class=twoslash-popup-container><code>const p: 61</code></span>p</span> = 61</code></pre>",
+        "```\nconst p = 61\n```",
+    ),
+    "code whose names show their type (Verso)": (
+        "<code class='hl block'><span class=hover-info><code><span>p : Nat</span></code></span><a href='#p'>#check</a> p</code>", "```\n#check p\n```",
+    ),
+    "code in code": ("<pre><code><code>p = 61</code></code></pre>", "```\np = 61\n```"),
+    "outputs beside each other": ("<div><pre>p = 61</pre><pre>q = 97</pre></div>", "```\np = 61\n```\n\n```\nq = 97\n```"),
     "a grammar of an editor": ("<div class='highlight highlight-source-shell'><pre>ls</pre></div>", "```shell\nls\n```"),
 }  # fmt: skip
 

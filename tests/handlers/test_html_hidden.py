@@ -87,6 +87,8 @@ HIDDEN = {
     # Classes
     "a class for screen readers (Bootstrap, WordPress)": f'<span class="sr-only">{SECRET}</span>',
     "visually hidden (GOV.UK)": f'<p class="note visually-hidden">{SECRET}</p>',
+    "ruled out by a condition (Webflow)": f'<div class="note w-condition-invisible"><p>{SECRET}</p></div>',
+    "an answer of a form not sent (Webflow)": f'<div class="w-form-done"><p>{SECRET}</p></div>',
     "not displayed (Bootstrap)": f'<p class="d-none">{SECRET}</p>',
     # Opened by a click, and not part of the text
     "a dialog that a button controls": f'<button aria-controls="d">Ask</button><div role="dialog" id="d" hidden>{SECRET}</div>',

@@ -68,3 +68,27 @@ NOT_SHOWN = {
 def test_what_a_page_does_not_show_is_not_written(read_page: Read, html: str) -> None:
     _, text = read_page(f"<main><h1>Gate</h1><p>{PROSE}</p>{html}<p>{PROSE}</p></main>")
     assert SECRET not in text
+
+
+SCORED = {
+    "points in a line (Hacker News)": "<tr class=comtr><td><table><tr><td indent={depth}></td><td><div>{score} points by {name}</div><div class=commtext>{text}</div></td></tr></table></td></tr>",
+    "a score of a class": "<div class=comment data-depth={depth}><span class=author>{name}</span> <span class=score>{score} points</span><p>{text}</p></div>",
+    "votes beside a post": "<div class=answer data-depth={depth}><div class=votes>{score} votes</div><div class=user>{name}</div><p>{text}</p></div>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SCORED.values(), ids=SCORED)
+def test_posts_of_a_thread_have_author_score_and_depth(read_page: Read, shape: str) -> None:
+    posts = "".join(
+        shape.format(depth=depth, score=17 - depth, name=name, text=PROSE.replace("gate", name))
+        for depth, name in enumerate(("ada", "bo", "cy"))
+    )
+    around = f"<table>{posts}</table>" if posts.startswith("<tr") else posts
+    _, text = read_page(f"<main><h1>Gate</h1><p>{PROSE}</p>{around}</main>")
+    for depth, name in enumerate(("ada", "bo", "cy")):
+        mark = "> " * depth
+        assert any(
+            line.startswith(mark) and f"lower {name} when" in line for line in text.split("\n")
+        )
+        assert name in text.split("lower " + name)[0]
+        assert str(17 - depth) in text

@@ -18,10 +18,17 @@ def page(*stories: str, title: str = "Gate works | The Paper") -> str:
     return f"<!doctype html><title>{title}</title><body>{''.join(stories)}"
 
 
+ADDED = (
+    "<div class=added><div><h1>Other news</h1><span class=author-name>Ada North</span></div>"
+    f"<p>{LATER}</p></div>"
+)
 FIRST = story("Gate works", PROSE)
 FOLLOWED = {
     "articles": page(FIRST, story("Other news", LATER), story("More news", LATER)),
     "sections": page(story("Gate works", PROSE, "section"), story("Other news", LATER, "section")),
+    "stories of another template": page(
+        f"<article><h1>Gate works</h1>{f'<p>{PROSE}</p>' * 2}<div>{ADDED * 2}</div></article>"
+    ),
     "boxes in a scroll": page(
         f"<div id=scroll>{story('Gate works', PROSE, 'div')}{story('News', LATER, 'div')}</div>"
     ),
@@ -42,6 +49,10 @@ def test_stories_that_follow_are_left_out_and_told(
 WHOLE = {
     "parts of one story": page(
         f"<h1>Gate works</h1>{story('One', PROSE, heading='h2')}{story('Two', LATER, heading='h2')}"
+    ),
+    "chapters with great headings": page(
+        f"<h1>Gate works</h1><p>{PROSE}</p>"
+        + f"<section><h1>Below</h1><p>{LATER}</p></section>" * 2
     ),
     "stories of a front page": page(FIRST, story("Other news", LATER), title="The Paper"),
     "parts with great headings": page(f"<main>{FIRST}<h1>Below</h1><p>{LATER}</p></main>"),
@@ -65,3 +76,70 @@ def test_captions_of_one_template_are_all_there(read_page: Read) -> None:
     )
     _, text = read_page(page(f"<article><h1>Gate works</h1>{pictures}</article>"))
     assert [line for line in text.split("\n") if "wall" in line] == captions
+
+
+OTHERS = "".join(
+    f"<li><a href=/n{n}>Harbour master number {n} speaks of the new wall</a></li>" for n in range(5)
+)
+BESIDE = {
+    "a column without a name": f"<div class=right-3><ul>{OTHERS}</ul></div>",
+    "a column of cards": "".join(
+        f"<div class=post><h2><a href=/n{n}>Harbour master {n} speaks of the wall</a></h2>"
+        f"<p>March {n}, 2026</p></div>"
+        for n in range(1, 5)
+    ),
+    "most read": f"<section><h3>Most read</h3><ol>{OTHERS}</ol></section>",
+    "words of another language": f"<div class=c2><h4>Lasītākie</h4><ul>{OTHERS}</ul></div>",
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("kind", ["", "<meta property=og:type content=article>"], ids=["", "said"])
+def test_lists_of_other_stories_are_left_out_by_their_form(
+    read_page: Read, page_part: Callable[..., str], beside: str, kind: str
+) -> None:
+    text_of_page = f"<div class=text><h1>Gate works</h1>{f'<p>{PROSE}</p>' * 3}</div>{beside}"
+    html = page(kind + text_of_page)
+    _, text = read_page(html)
+    assert "reservoir" in text
+    assert "Harbour master" not in text
+    assert "Harbour master" in page_part(html, "left_out")
+
+
+def test_a_list_of_links_between_paragraphs_is_of_the_text(read_page: Read) -> None:
+    whole = f"<div><h1>Gate works</h1>{f'<p>{PROSE}</p>' * 3}<ul>{OTHERS}</ul><p>{PROSE}</p></div>"
+    _, text = read_page(page(whole))
+    assert text.count("Harbour master") == 5
+
+
+VAN = "<li>61,000 miles</li><li>Diesel</li>"
+BESIDE_A_PRICE = {
+    "in a column": f"<aside class=sidebar><p class=price>£7,250</p><ul>{VAN}</ul></aside>",
+    "in a form": f"<form action=/cart><div>£7,250</div><ul>{VAN}</ul><button>Buy</button></form>",
+    "paragraphs": "<div class=sum><span>7 250 €</span><p>61,000 miles</p><p>Diesel</p></div>",
+    "in a line": "<div class=header-info><b>£7,250</b> <b>61,000 miles</b> <b>Diesel</b></div>",
+    "in a table": (
+        "<aside><div>$7,250</div><table><tr><td>Mileage</td><td>61,000 miles</td></tr>"
+        "<tr><td>Fuel</td><td>Diesel</td></tr></table></aside>"
+    ),
+}
+
+
+@pytest.mark.parametrize("facts", BESIDE_A_PRICE.values(), ids=BESIDE_A_PRICE)
+@pytest.mark.parametrize("first", [True, False], ids=["above the text", "below"])
+def test_facts_of_a_product_stand_with_its_price(
+    read_page: Read, facts: str, *, first: bool
+) -> None:
+    body = f"<p>{PROSE}</p>" * 3
+    body = facts + body if first else body + facts
+    _, text = read_page(page(f"<main><h1>Used van</h1>{body}</main>", title="Used van"))
+    assert all(fact in text for fact in ("250", "61,000 miles", "Diesel"))
+
+
+def test_prices_of_other_products_are_no_facts_of_this_one(read_page: Read) -> None:
+    card = "<div class=card><a href=/v>A van</a><div><b>£9,000</b><p>9,999 miles</p></div></div>"
+    related = f"<section class=related><h2>Similar</h2>{card * 4}</section>"
+    cart = "<div class=mini-cart><p>£9,000</p><p>9,999 miles</p></div>"
+    body = f"{cart}<main><h1>Used van</h1>{f'<p>{PROSE}</p>' * 3}</main>{related}"
+    _, text = read_page(page(body, title="Used van"))
+    assert "9,999" not in text

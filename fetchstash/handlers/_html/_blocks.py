@@ -215,6 +215,11 @@ class _Cutter(NamedTuple):
         match [node for node in run if not (isinstance(node, str) and node.isspace())]:
             case [Element() as code] if _code_lines(code) > 1 or _is_block(code):
                 self._add(CODE, [code], code, words)
+            case [Element(), *_] as codes if all(
+                isinstance(code, Element) and _is_block(code) for code in codes
+            ):
+                for code in codes:
+                    self._add_element(code)
             case _ if words:
                 self._add(PARAGRAPH, run, parent, words)
             case _ if any(e.tag in MEDIA and shown(e) for e in _element.elements_in(run)):

@@ -4,15 +4,16 @@ scripts/make/train_html.py writes ``_trees.py``; ``model.LICENSE.md`` names the 
 """
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import compress
+from itertools import chain, compress
 from operator import not_
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features, _repairs
-from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of, texts
+from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, TABLE, Block, size_of, texts
 from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
 from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of
 from fetchstash.handlers._html._trees import ROUNDS
@@ -124,7 +125,7 @@ LEAST_ITEMS = 3
 REACH = 6  # elements above the title of a teaser in which its item is searched
 LEAST_TITLE_WORDS, MOST_ITEM_WORDS = 4, 70  # mean words of the titles and of the items of a list
 MIN_SHARE = 0.8  # of the elements of one kind beside each other; a list has titles in as many
-RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 4, 150
+RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 3, 80
 """Words of a paragraph of running text, and how much of it an article has."""
 
 
@@ -269,6 +270,74 @@ MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""
 
 
+_PRICE = re.compile(
+    r"(?:[$€£¥₹₽₩]|\b(?:USD|EUR|GBP|CHF|kr|zł))\s?\d*[1-9]|"
+    r"[1-9]\d*[\d.,\s]*\s?(?:[$€£¥₹₽₩]|(?:USD|EUR|GBP|CHF|kr|zł)\b)"
+)
+PRICE_WORDS, PRICE_REACH = 5, 3  # of a block that is a price; elements above it that hold facts
+FACT_WORDS, MOST_FACT_WORDS = 12, 120  # of one fact, and of all that stand beside a price
+MOST_PRICED = 2  # elements of the price of one product: one for small screens is the second
+FACTS_NEAR = 40  # blocks before and after a price
+_OTHERS = re.compile(
+    r"(?<![a-z])(?:cart|basket|related|similar|upsell|recommend(?:ed|ations?)|recent)(?![a-z])"
+)
+_NO_PRODUCT = frozenset(("a", "nav", "footer", "dialog", "li", "article"))
+
+
+def keep_product_facts(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep a price and the short facts beside it: mileage and fuel, rooms, dimensions.
+
+    More than two prices with facts belong to a list of products, and stay as they are.
+    """
+    regions: dict[Element, list[int]] = {}
+    for number, block in enumerate(blocks):
+        if _is_price(block):
+            region, inside = _facts_around(blocks, number)
+            if region is not None:
+                regions[region] = inside
+    if len(regions) <= MOST_PRICED:
+        for number in chain.from_iterable(regions.values()):
+            keep[number] = keep[number] or _is_fact(blocks[number])
+
+
+def _is_price(block: Block) -> bool:
+    """Return whether a block is a price, or begins with one and says facts behind it."""
+    if not 0 < block.count <= FACT_WORDS or block.linked or block.link:
+        return False
+    match = _PRICE.search(block.words)
+    return match is not None and (block.count <= PRICE_WORDS or match.start() == 0)
+
+
+def _is_fact(block: Block) -> bool:
+    return block.kind == TABLE or (block.count <= FACT_WORDS and not block.linked)
+
+
+def _facts_around(blocks: list[Block], price: int) -> tuple[Element | None, list[int]]:
+    """Return the largest element around a price that holds short facts alone, and its blocks."""
+    chosen: tuple[Element | None, list[int]] = None, []
+    outward = list(blocks[price].parent.outward())
+    if any(
+        e.tag in _NO_PRODUCT or _OTHERS.search(f"{e.get('class')} {e.get('id')}".lower())
+        for e in outward
+    ):
+        return chosen
+    for element in outward[: PRICE_REACH + 1]:
+        if element.tag in {"main", "body"}:
+            break
+        inside = [
+            number
+            for number in range(max(price - FACTS_NEAR, 0), min(price + FACTS_NEAR, len(blocks)))
+            if element in blocks[number].parent.outward()
+        ]
+        words = sum(blocks[number].count for number in inside)
+        linked = sum(blocks[number].linked for number in inside)
+        if words > MOST_FACT_WORDS or linked * 3 > words:
+            break
+        if len(inside) > 1 or blocks[price].count > 2:  # an amount and its currency
+            chosen = element, inside
+    return chosen
+
+
 STORY_REACH = 8  # elements above a main heading in which its story is searched
 STORY_WORDS = 60  # of a story; less is a teaser
 
@@ -281,6 +350,7 @@ def drop_following(blocks: list[Block], keep: list[bool], title: str) -> None:
     heads = [number for number, block in enumerate(blocks) if block.level == 1]
     if len(heads) < 2 or not blocks[heads[0]].words or blocks[heads[0]].words not in title:
         return
+    _drop_stories_below(blocks, keep, heads)
     near = [dict.fromkeys(blocks[number].parent.nearest(STORY_REACH)) for number in heads]
     kinds = [{kind_of(element): element for element in around} for around in near]
     shared = next(
@@ -304,6 +374,41 @@ def drop_following(blocks: list[Block], keep: list[bool], title: str) -> None:
                 keep[number] = False
 
 
+def _drop_stories_below(blocks: list[Block], keep: list[bool], heads: list[int]) -> None:
+    """Leave out stories that are built otherwise than the one that the page is named after.
+
+    There are two or more in elements of one kind beside each other, each with a main heading and
+    an author or a date of its own: chapters of one text have none.
+    """
+    around = set(blocks[heads[0]].parent.outward())
+    alike: defaultdict[Kind, set[Element]] = defaultdict(set)
+    for number in heads[1:]:
+        for element in blocks[number].parent.nearest(STORY_REACH):
+            if element not in around:
+                alike[kind_of(element)].add(element)
+    stories = next(
+        (
+            elements
+            for elements in alike.values()
+            if len(elements) > 1 and all(map(_repairs.has_byline, elements))
+        ),
+        None,
+    )
+    if stories is None:
+        return
+    inside = [n for n, block in enumerate(blocks) if not stories.isdisjoint(block.parent.outward())]
+    own = sum(blocks[number].count for number in range(inside[0]) if keep[number])
+    if own >= STORY_WORDS and inside[0] > heads[0]:
+        for number in inside:
+            keep[number] = False
+
+
+def _is_named(blocks: list[Block], keep: list[bool], title: str) -> bool:
+    """Return whether the first main heading that is kept is what the page is named after."""
+    heads = (block.words for block in compress(blocks, keep) if block.level == 1)
+    return bool(first := next(heads, "")) and first in title
+
+
 def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     """Return which blocks are the content; at least one is if there are any blocks.
 
@@ -318,7 +423,7 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     _repairs.drop_copies(with_words, chosen)
     if title:
         drop_following(with_words, chosen, title)
-    if kind == "article":
+    if kind == "article" or (not kind and _is_named(with_words, chosen, title)):
         drop_teasers(with_words, chosen)
     kept = iter(chosen)
     keep = [block.kind != MEDIUM and next(kept) for block in blocks]
@@ -343,6 +448,8 @@ def _choose(blocks: list[Block], kind: str) -> list[bool]:
         _repairs.fill_gaps(blocks, keep)
     _repairs.keep_tables(blocks, keep)
     _repairs.complete_cards(blocks, keep)
+    if kind != "article":
+        keep_product_facts(blocks, keep)
     keep_sisters(blocks, keep)
     _repairs.keep_bylines(blocks, keep)
     _repairs.keep_title(blocks, keep)

@@ -30,6 +30,9 @@ _OF_SCRIBBLE = frozenset(("RktBlk", "SCodeFlow", "SVerbatim", "prototype"))
 _HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
 _KEEPS_SPACES = re.compile(r"white-space\s*:\s*(?:pre|break-spaces)", re.IGNORECASE)
 _IS_BLOCK = frozenset(("block", "code-block", "codeblock"))
+_FRAGMENTS = frozenset(("code", "pre"))
+_TIP = re.compile(r"(?:^|\s)(?:hover-info|twoslash-popup)(?![a-z])")
+TIP_REACH = 6  # elements above a ``code`` in which the code around it is searched
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -136,8 +139,8 @@ def is_verbatim(element: Element) -> bool:
 def is_code(element: Element) -> bool:
     """Return whether an element is a block of code: a ``pre``, or one of an element a line.
 
-    Doxygen writes ``div.fragment > div.line``, SyntaxHighlighter ``td.code > div > div.line``, and
-    Scribble tables and quotations.
+    Doxygen writes ``div.fragment > div.line``, SyntaxHighlighter ``td.code > div > div.line``,
+    Scribble tables and quotations, and Verso an example as fragments.
     """
     if element.tag in {"table", "blockquote"}:
         return not _OF_SCRIBBLE.isdisjoint(element.classes())
@@ -150,6 +153,8 @@ def is_code(element: Element) -> bool:
             break
     else:
         return False
+    if first.tag in _FRAGMENTS:
+        return bool(code_fragments(element))
     if "class" not in first.attributes or _OF_CODE.isdisjoint(first.classes()):
         return False
     if not any(_HOLDS_CODE.search(holder.get("class")) for holder in element.nearest(2)):
@@ -157,6 +162,37 @@ def is_code(element: Element) -> bool:
     return all(
         child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(child.classes())
         for child in element.children
+    )
+
+
+def code_fragments(element: Element) -> list[Element]:
+    """Return the pieces of an example that is nothing but code and its output, [] for any other.
+
+    A ``pre`` stands for itself: one piece at least is a ``code`` that its class calls a block.
+    """
+    pieces: list[Element] = []
+    for child in element.children:
+        if isinstance(child, str):
+            if not child.isspace():
+                return []
+        elif child.tag == "pre" or (child.tag == "code" and is_verbatim(child)):
+            pieces.append(child)
+        else:
+            return []
+    has_code = any(piece.tag == "code" for piece in pieces)
+    return pieces if has_code and len(pieces) > 1 else []
+
+
+def is_tip(element: Element) -> bool:
+    """Return whether an element inside code is what a pointer over a name shows, such as its type.
+
+    Its class says so, or it is code inside of code (Twoslash, Verso), which HTML has no use for.
+    """
+    if _TIP.search(element.get("class")):
+        return True
+    return element.tag == "code" and any(
+        around.tag == "code" and around.text() != element.text()
+        for around in element.nearest(TIP_REACH)[1:]
     )
 
 

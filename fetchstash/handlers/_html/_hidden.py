@@ -37,7 +37,10 @@ FOR_READERS = names(
 )
 """Classes for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK, Tailwind,
 Foundation."""
-_UNSEEN_CLASSES = FOR_READERS | names("offscreen off-screen d-none hide-text")
+_UNSEEN_CLASSES = FOR_READERS | names(
+    "offscreen off-screen d-none hide-text w-condition-invisible w-form-done w-form-fail"
+)
+"""Those of Webflow hide what a condition rules out, and the answers of a form not sent."""
 _SHOWN_AGAIN = re.compile(r"d-(?:xs|sm|md|lg|xl|xxl)-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden)")
 _CLOSED = re.compile(
     r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle)", re.IGNORECASE

@@ -213,6 +213,10 @@ def code_text(code: Element) -> str:
     pieces: list[str] = []
     if code.tag == "table" and not _element.is_code(code):
         pieces.append("\n".join(code_lines(code) or ()))
+    elif code.tag == "div" and (fragments := _element.code_fragments(code)):
+        for fragment in fragments:
+            _begin_line(pieces)
+            _write_verbatim(fragment, pieces)
     elif code.tag == "div" and not _element.is_verbatim(code):
         for line in _element.lines_of_code(code):
             _write_verbatim(line, pieces)
@@ -234,7 +238,7 @@ def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) ->
             out.append(_SPACES.sub(" ", child) if folds else child)
         elif child.tag == "br":
             out.append("\n")
-        elif child.tag in _NOT_SHOWN or is_gutter(child):
+        elif child.tag in _NOT_SHOWN or is_gutter(child) or _element.is_tip(child):
             continue
         elif (
             (child.tag in BLOCKS and child.tag != "td")

@@ -113,6 +113,7 @@ FIGURE_REACH = 4  # elements above a picture in which its figure is searched
 CAPTION_WORDS = 100
 POST_REACH = 6  # elements above a block in which its post is searched
 _POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
+_AUTHOR = re.compile(r"(?<![a-z])(?:author|byline|(?:post-|pub)?date)(?![a-z])")
 _BYLINE = re.compile(
     r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name|score|points|votes)(?![a-z])"
 )
@@ -363,6 +364,14 @@ def _is_byline(block: Block) -> bool:
     return any(
         element.tag == "time" or _BYLINE.search(element.get("class").lower())
         for element in (*inner, *block.parent.nearest(2))
+    )
+
+
+def has_byline(element: Element) -> bool:
+    """Return whether an element holds a time, or what its class calls author or date."""
+    return any(
+        inner.tag == "time" or _AUTHOR.search(inner.get("class").lower())
+        for inner in element.descendants()
     )
 
 
