@@ -261,6 +261,49 @@ def test_a_list_keeps_its_marks_and_levels(read: Read) -> None:
     assert shown.endswith("- open the gate\n- read the gauge\n  1. twice a day\n\n")
 
 
+@pytest.mark.parametrize(
+    "encoding", [b"/Encoding /WinAnsiEncoding", b"/ToUnicode 7 0 R"], ids=["letters", "codes"]
+)
+def test_signs_of_symbol_fonts_are_characters_and_a_bullet_that_tells_stays(
+    read: Read, encoding: bytes
+) -> None:
+    gates = [(b"\xfc", "Gate one closes"), (b"\xfb", "Gate two is stuck"), (b"\xa7", "Gate three")]
+    content = text(60, 780, "What the inspection of the gates found in spring is told here:")
+    for y, (sign, gate) in zip((760, 746, 732), gates, strict=True):
+        content += b"BT /F2 10 Tf 60 %d Td (%s) Tj ET\n" % (y, sign) + text(80, y, gate)
+    content += text(60, 700, "Boat") + b"BT /F2 10 Tf 90 700 Td (\xfe) Tj ET\n"
+    content += text(110, 700, "owned") + b"BT /F2 10 Tf 150 700 Td (\xa8) Tj ET\n"
+    content += text(170, 700, "rented in \xfc")
+    private = b"".join(b"<%02x> <f0%02x>\n" % (code, code) for code in b"\xfc\xfb\xa7\xfe\xa8")
+    mapping = (
+        b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap"
+        b" 1 begincodespacerange <00> <ff>"
+        b" endcodespacerange 5 beginbfchar\n%sendbfchar endcmap end end"
+    )
+    resources = b"/Resources << /Font << /F1 3 0 R /F2 6 0 R >> >>"
+    wingdings = (
+        b"/BaseFont /ABCDEF+Wingdings-Regular /FirstChar 32 /LastChar 255 /FontDescriptor 8 0 R"
+    )
+    document = write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R %s >>" % resources,
+            stream(content),
+            b"<< /Type /Font /Subtype /TrueType %s /Widths [%s] %s >>"
+            % (wingdings, b"800 " * 224, encoding),
+            stream(mapping % private),
+            b"<< /Type /FontDescriptor /FontName /ABCDEF+Wingdings-Regular /Flags 4 >>",
+        ]
+    )
+    assert read("pdf", document)[1] == (
+        "[Page 1]\nWhat the inspection of the gates found in spring is told here:\n\n"
+        "- ✓ Gate one closes\n- ✗ Gate two is stuck\n- Gate three\n\n"
+        "Boat ☑ owned □ rented in ü\n\n"
+    )
+
+
 def test_code_keeps_its_lines_and_indents(read: Read) -> None:
     code = lines(730, "def gate(mark):", "    if level > mark:", "        open()", font=2)
     shown = read("pdf", pages(lines(780, *BODY) + code))[1]

@@ -115,6 +115,33 @@ def test_a_table_across_pages_is_one_with_its_header_once(read: Read) -> None:
     assert extracted.facts.left_out == "header 39, footer 33"
 
 
+def test_a_cell_that_goes_on_over_a_page_is_one_cell_of_its_row(read: Read) -> None:
+    def page(*rows: tuple[str, str, str]) -> bytes:
+        return ruled([("Gate", "State", "Said"), *rows])
+
+    contents = [
+        page(("One", "good", "closes"), ("Two", "bad and", "stuck all win-")),
+        page(("", "leaking", "ter of last"), ("Three", "good", "greased by")),
+        page(("", "", "hand."), ("Four", "good", "painted")),
+    ]
+    whole = [
+        ["Gate", "State", "Said"],
+        ["One", "good", "closes"],
+        ["Two", "bad and leaking", "stuck all winter of last"],
+        ["Three", "good", "greased by hand."],
+        ["Four", "good", "painted"],
+    ]
+    extracted, shown = read("pdf", pages(*contents))
+    assert markdown(whole) in shown
+    assert [part.rows for part in parts_of(extracted) if part.rows] == [2, 1, 1]
+    # Of groups that are named once, and after a sentence that has ended, a row is one of its own.
+    for rest in (("", "leaking", "Mended."), ("", "4", "more")):
+        ended = [page(("One", "good", "closes."), ("Two", "bad", "stuck.")), page(rest)]
+        assert f"| {' | '.join(rest)} |\n" in read("pdf", pages(*ended))[1]
+    groups = [page(("One", "good", "a"), ("", "bad", "b")), page(("", "worse", "c"))]
+    assert "|  | worse | c |\n" in read("pdf", pages(*groups))[1]
+
+
 def test_another_table_on_the_next_page_is_a_table_of_its_own(read: Read) -> None:
     other = [["Tree", "Height"], ["Ash", "40"], ["Birch", "25"]]
     extracted, shown = read("pdf", pages(ruled(TOWNS), ruled(other)))

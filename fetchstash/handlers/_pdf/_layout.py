@@ -23,14 +23,14 @@ _WIDER = 1.22
 _INDENT = 0.8
 _SAME_SIZE = 0.08
 
-BULLETS = "•◦▪▸▹►‣●○■□◆◇\u2013—∙·✓✔✗➢➤❖\uf0b7\uf0a7\uf0d8\uf076\uf06e"
+BULLETS = "•◦▪▸▹►‣●○■□◆◇\u2013—∙·✓✔✗✘☐☑☒❑❒⧫➢➤❖\uf0b7\uf0a7\uf0d8\uf076\uf06e"
 _BULLET = re.compile(rf"[{BULLETS}*\-]")
 _NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\d{1,3}\])$")
 _CJK = re.compile(r"[\u2e80-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]")
-_TERMINAL = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\"”\u2019)]*$")
+ENDS_SENTENCE = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\"”\u2019)]*$")
 # A word breaks between two lower-case letters where a line ends in a hyphen.
 _HYPHEN = re.compile(r"\w[-\u2010]$")
-_HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
+HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
 
 
 class Line:
@@ -313,7 +313,7 @@ def _begins(group: Sequence[Line], line: Line, is_apart: bool, left: float, righ
     step = line.left - before.left
     if step > _INDENT * line.size:
         # Behind a full line, the rest of a paragraph whose first line stands out.
-        return is_short or len(group) > 1 or bool(_TERMINAL.search(before.text))
+        return is_short or len(group) > 1 or bool(ENDS_SENTENCE.search(before.text))
     if step < -_INDENT * line.size and len(group) > 1 and not mark_of(group[0]):
         return True
     return is_short
@@ -373,7 +373,7 @@ def _joint(before: str, text: str, *, broken: bool) -> tuple[int, str]:
         return whole - 1, ""
     if _HYPHEN.search(before) and text[0].isalnum():
         # Jean-Paul and pages 12-14 keep it.
-        goes = _HYPHENATED.search(before) and text[0].islower()
+        goes = HYPHENATED.search(before) and text[0].islower()
         return whole - bool(goes), ""
     if _CJK.match(before[-1]) and _CJK.match(text[0]):
         return whole, ""

@@ -13,6 +13,8 @@ from fetchstash.handlers._pdf._headings import Bookmark, Headings, Margins, Page
 from fetchstash.handlers._pdf._hidden import hidden_chars, hidden_texts
 from fetchstash.handlers._pdf._layout import (
     BULLETS,
+    ENDS_SENTENCE,
+    HYPHENATED,
     Chain,
     Line,
     Paragraph,
@@ -34,11 +36,13 @@ from fetchstash.handlers._pdf._words import (
     Style,
     Word,
     in_reading_order,
+    name_symbols,
     read_chars,
     read_words,
     straightened,
 )
 from fetchstash.handlers._prose import table_row
+from fetchstash.handlers._symbols import telling_bullet
 from fetchstash.text import counted
 from fetchstash.text.ranges import Heading
 
@@ -110,6 +114,7 @@ class PageReader:
             self.hidden += len(hidden) if gone else 0
             words = [word for word in words if word.first not in gone]
             beside = [span for span in beside if span[0] not in gone]
+        name_symbols(words, glyphs)
         words, alone = placed(words, fields, glyphs.rotation) if fields else (words, [])
         found = Page(number)
         pieces = pieces_of(words)
@@ -300,7 +305,9 @@ def _written(blocks: Sequence[Paragraph | Table | str]) -> Iterator[Block]:
                 lefts.pop()
             if not lefts or block.depth > lefts[-1] + 2:
                 lefts.append(block.depth)
-            mark = "-" if block.mark in BULLETS else block.mark
+            mark = block.mark
+            if mark in BULLETS:
+                mark = f"- {telling_bullet(mark, '')}".rstrip()
             items.append(f"{'  ' * (len(lefts) - 1)}{mark} {block.text}")
             continue
         if items:
@@ -360,11 +367,16 @@ class _Page:
 
 @dataclass(slots=True)
 class _Open:
-    """A table that goes on over pages, and what stands around its rows on the later ones."""
+    """A table that goes on over pages, and what stands around its rows on the later ones.
+
+    ``rows`` are those of the last page, which are not written yet: the last of them may go on.
+    """
 
     table: Table
     header: Row
     beside: list[str] = field(default_factory=list[str])
+    rows: Sequence[Row] = ()
+    bookmarks: tuple[Heading, ...] = ()
 
 
 class _Writer:
@@ -391,17 +403,22 @@ class _Writer:
             yield from self.close()
             yield from self._hold(_Page(number, blocks, starts_page=True))
             return
+        header = self._open.header if self._open else list(last.rows[0])
+        above: Sequence[Row] = self._open.rows if self._open else last.rows[1:]
+        rows: Sequence[Row] = table.rows[1:] if list(table.rows[0]) == header else table.rows
+        if whole := _whole_row(above, rows):
+            above, rows = [*above[:-1], whole], rows[1:]
         if self._held:  # its footer goes before the table, so that rows can follow
-            (page, last), self._held = self._held, None
+            (page, _), self._held = self._held, None
             page.blocks.remove(last)
-            page.blocks.append(last)
+            page.blocks.append(replace(last, rows=(last.rows[0], *above)))
             *parts, _ = self._blocks(page)  # without the line feed behind the table
             yield from parts
-            self._open = _Open(last, list(last.rows[0]))
+            self._open = _Open(last, header)
+        elif self._open:
+            yield self._rows(self._open, above)
         assert self._open
-        has_header = list(table.rows[0]) == self._open.header
-        part = self._rows(table.rows[1:] if has_header else table.rows)
-        yield replace(part, headings=tuple(_bookmarks(blocks)))
+        self._open.rows, self._open.bookmarks = rows, tuple(_bookmarks(blocks))
         blocks = [block for block in blocks if not isinstance(block, Heading)]
         blocks.remove(table)
         if _is_margin(blocks):
@@ -418,6 +435,7 @@ class _Writer:
             (page, _), self._held = self._held, None
             yield from self._blocks(page)
         if self._open:
+            yield self._rows(self._open, self._open.rows)
             yield Part("\n" + "".join(self._open.beside))
             self._open = None
 
@@ -459,13 +477,13 @@ class _Writer:
         self._learn()
         return Part(text, starts_page=starts_page, table=title, columns=width, rows=len(rows))
 
-    def _rows(self, rows: Sequence[Row]) -> Part:
-        """Return the rows of the next page, which continue the last table."""
+    def _rows(self, table: _Open, rows: Sequence[Row]) -> Part:
+        """Return the rows of a later page, which continue the last table."""
         name, count = self._tables[-1]
         self._tables[-1] = name, count + len(rows)
         self._learn()
         text = "".join(f"{table_row(row)}\n" for row in rows)
-        return Part(text, starts_page=True, rows=len(rows))
+        return Part(text, starts_page=True, headings=table.bookmarks, rows=len(rows))
 
     def _learn(self) -> None:
         names = "; ".join(f"{name}, {counted(rows, 'row')}" for name, rows in self._tables)
@@ -478,6 +496,36 @@ def _continues(table: Table, following: Table) -> bool:
     return len(table.rows[0]) == len(following.rows[0]) and all(
         abs(table.edges[place] - following.edges[place]) <= _NEAR for place in (0, -1)
     )
+
+
+def _whole_row(above: Sequence[Row], rows: Sequence[Row]) -> Row | None:
+    """Return the last row of a page with the rest of it that begins the next, None if it is whole.
+
+    The first of ``rows`` is such a rest if it alone has no first cell, and each of its cells goes
+    on with what the cell above it says.
+    """
+    if not above or not rows:
+        return None
+    row, rest = above[-1], rows[0]
+    is_rest = (
+        any(rest)
+        and not rest[0]
+        and all(other[0] for other in (*above, *rows[1:]))
+        and all(
+            before and (after[0].islower() or not ENDS_SENTENCE.search(before))
+            for before, after in zip(row, rest, strict=True)
+            if after
+        )
+        and not any(after[0].isdigit() for after in rest if after)
+    )
+    if not is_rest:
+        return None
+    return [
+        before[:-1] + after
+        if after[:1].islower() and HYPHENATED.search(before)
+        else f"{before} {after}".rstrip()
+        for before, after in zip(row, rest, strict=True)
+    ]
 
 
 def _bookmarks(blocks: Sequence[Block]) -> list[Heading]:

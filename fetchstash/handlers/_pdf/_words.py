@@ -3,12 +3,13 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import CFUNCTYPE, byref, c_double, c_int, c_ushort, c_void_p, cast, create_string_buffer
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fetchstash.handlers._pdf import without_ligatures
+from fetchstash.handlers._symbols import is_symbol_font, seen
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
@@ -35,6 +36,9 @@ _BOLD = re.compile(
     r"bold|black|heavy|demi|CMBX|CMSSBX|SFBX|(?<![a-z])(bd|bx)|-Medi(?![a-z])", re.IGNORECASE
 )
 _MONO = re.compile(r"mono|courier|consol|typewriter|CMTT|SFTT|Menlo|-tt", re.IGNORECASE)
+# What a symbol font may draw: its codes, moved to the private-use area, or a letter by itself.
+_PRIVATE = re.compile("[\uf020-\uf0ff]")
+_LONE = re.compile(r"[B-HJ-Zb-z\xa1-\xff]")
 _BOLD_FLAG, _MONO_FLAG = 1 << 18, 1
 _BOLD_WEIGHT = 600
 
@@ -186,19 +190,51 @@ class Glyphs:
             size *= math.hypot(matrix.c, matrix.d) or 1.0
         return size
 
+    def font(self, index: int) -> str:
+        """Return the name of a character's font, without the tag of a subset."""
+        return _font_name(self._font(index)[0])
+
+    def _font(self, index: int) -> tuple[bytes, int]:
+        length = self._font_of(self.handle, index, self._name, 128, byref(self._flags))
+        return self._name.raw[: min(length, 128)], self._flags.value
+
     def style(self, index: int) -> Style:
         """Return the style of a character's font, by its name and its descriptor's flags."""
-        length = self._font_of(self.handle, index, self._name, 128, byref(self._flags))
-        key = self._name.raw[: min(length, 128)], self._flags.value
+        key = self._font(index)
         style = self._styles.get(key)
         if style is None:
-            name = key[0].decode("utf-8", "replace").strip("\0").rpartition("+")[2]
+            name = _font_name(key[0])
             weight = self.raw.FPDFText_GetFontWeight(self.handle, index)
             is_named = _BOLD.search(name) is not None
             bold = is_named or bool(key[1] & _BOLD_FLAG) or _BOLD_WEIGHT <= weight <= 1000
             mono = bool(_MONO.search(name) or key[1] & _MONO_FLAG)
             style = self._styles[key] = Style(bold, mono)
         return style
+
+
+@lru_cache(maxsize=256)
+def _font_name(name: bytes) -> str:
+    return name.decode("utf-8", "replace").strip("\0").rpartition("+")[2]
+
+
+def name_symbols(words: Iterable[Word], glyphs: Glyphs) -> None:
+    """Replace what symbol fonts draw by its character: a tick for the "ü" of Wingdings."""
+    for word in words:
+        text = word.text
+        if _PRIVATE.search(text):
+            codes = glyphs.chars[word.first : word.last + 1]
+            signs = (
+                seen(code, font)
+                if _PRIVATE.match(code) and is_symbol_font(font := glyphs.font(index))
+                else code
+                for index, code in enumerate(codes, start=word.first)
+            )
+            word.text = without_ligatures("".join(signs))
+        elif len(text) == 1 and _LONE.match(text):
+            # pdfium knows the encoding of Symbol, whose "µ" is one, but not those of the others.
+            font = glyphs.font(word.first)
+            if is_symbol_font(font) and not font.casefold().startswith("symbol"):
+                word.text = seen(text, font)
 
 
 def straightened(glyphs: Glyphs) -> list[tuple[int, int]]:
