@@ -1,4 +1,4 @@
-"""Fuzz the parsers of what others wrote: property tests of tests/fetch, guided by coverage.
+"""Fuzz the parsers of what others wrote: property tests, guided by coverage.
 
     scripts/ci fuzz [--seconds N] [NAME …]
 
@@ -18,15 +18,17 @@ from scripts.drive.programs import ends_well, options
 from scripts.drive.tools import ROOT
 
 TESTS: Mapping[str, str] = {
-    "test_any_bytes_are_decoded_or_broken": "test_bodies",
-    "test_any_header_is_read_and_what_comes_of_it_is_clean": "test_causes",
-    "test_any_bytes_in_pieces_are_the_response_that_they_are_at_once": "test_framing",
-    "test_any_robots_txt_is_read": "test_manners",
-    "test_any_text_is_read_or_refused_and_what_was_read_reads_the_same_again": "test_url",
-    "test_any_text_is_taken_and_masking_twice_changes_nothing_more": "test_url",
+    "test_any_bytes_are_decoded_or_broken": "fetch.test_bodies",
+    "test_any_header_is_read_and_what_comes_of_it_is_clean": "fetch.test_causes",
+    "test_any_bytes_in_pieces_are_the_response_that_they_are_at_once": "fetch.test_framing",
+    "test_any_robots_txt_is_read": "fetch.test_manners",
+    "test_any_text_is_read_or_refused_and_what_was_read_reads_the_same_again": "fetch.test_url",
+    "test_any_text_is_taken_and_masking_twice_changes_nothing_more": "fetch.test_url",
+    "test_any_operators_are_a_page_that_is_read": "handlers.test_pdf_any",
+    "test_no_word_of_any_page_is_lost": "handlers.test_pdf_any",
 }
 """The tests, and the module of each."""
-FUZZED = ["email", "fetchstash.fetch", "fetchstash.text", "h11", "idna"]
+FUZZED = ["email", "fetchstash.fetch", "fetchstash.handlers", "fetchstash.text", "h11", "idna"]
 INPUTS = ROOT / "build"
 GRACE_SECONDS = 180
 """Time beyond its share after which a test counts as hanging."""
@@ -37,7 +39,7 @@ def fuzz(name: str, seconds: int, seed: int) -> None:
     import atheris  # noqa: PLC0415 - not everywhere
 
     with atheris.instrument_imports(include=FUZZED):
-        test = getattr(import_module(f"tests.fetch.{TESTS[name]}"), name)
+        test = getattr(import_module(f"tests.{TESTS[name]}"), name)
     # A hang of 30 seconds for one input fails like a crash.
     limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=30"]
     atheris.Setup(

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import CFUNCTYPE, byref, c_double, c_int, c_ushort, c_void_p, cast, create_string_buffer
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fetchstash.handlers._pdf import without_ligatures
@@ -146,6 +146,7 @@ class Glyphs:
         self._box = raw.FS_RECTF()
         self._x, self._y = c_double(), c_double()
         self._name, self._flags = create_string_buffer(128), c_int()
+        self._names: dict[bytes, str] = {}
         self._styles: dict[tuple[bytes, int], Style] = {}
 
     def angle(self, index: int) -> int:
@@ -192,7 +193,10 @@ class Glyphs:
 
     def font(self, index: int) -> str:
         """Return the name of a character's font, without the tag of a subset."""
-        return _font_name(self._font(index)[0])
+        key = self._font(index)[0]
+        if key not in self._names:
+            self._names[key] = _font_name(key)
+        return self._names[key]
 
     def _font(self, index: int) -> tuple[bytes, int]:
         length = self._font_of(self.handle, index, self._name, 128, byref(self._flags))
@@ -212,16 +216,16 @@ class Glyphs:
         return style
 
 
-@lru_cache(maxsize=256)
 def _font_name(name: bytes) -> str:
     return name.decode("utf-8", "replace").strip("\0").rpartition("+")[2]
 
 
 def name_symbols(words: Iterable[Word], glyphs: Glyphs) -> None:
     """Replace what symbol fonts draw by its character: a tick for the "ü" of Wingdings."""
+    has_private = _PRIVATE.search(glyphs.chars) is not None
     for word in words:
         text = word.text
-        if _PRIVATE.search(text):
+        if has_private and _PRIVATE.search(text):
             codes = glyphs.chars[word.first : word.last + 1]
             signs = (
                 seen(code, font)
