@@ -139,6 +139,7 @@ class WrappedServer:
     of ``hidden_tools`` are not. ``prefix`` is put before a name that another server has, too. A
     result over ``threshold`` characters becomes a preview; those of the tools named in
     ``leave_alone`` never do, and with ``leave_resources`` no resource. ``timeout`` is in seconds.
+    The tools of ``no_artifacts`` ("*": all) get no text of an artifact for its reference.
     """
 
     name: str
@@ -155,6 +156,7 @@ class WrappedServer:
     leave_alone: tuple[str, ...] = ()
     leave_resources: bool = False
     timeout: float = CALL_SECONDS
+    no_artifacts: tuple[str, ...] = ()
 
     @property
     def own_prefix(self) -> str:

@@ -83,6 +83,7 @@ class Catalog:
         self._routes: dict[str, dict[str, tuple[Upstream, str]]] = {}
         self._left_out: dict[str, Mapping[tuple[str, str], Upstream]] = {}
         self._shortened: dict[tuple[str, str], Shortened] = {}
+        self._schemas: dict[tuple[str, str], dict[str, Any]] = {}
         self.host_shows_apps = False
 
     @property
@@ -136,6 +137,7 @@ class Catalog:
             routes[exposed] = (upstream, name)
             entry = {**item, key: exposed}
             if method == "tools/list":
+                self._schemas[upstream.name, name] = as_object(item.get("inputSchema"))
                 shortened = self._shortened[upstream.name, name] = self._decide(upstream, item)
                 if shortened is Shortened.ALL:
                     entry.pop("outputSchema", None)  # a preview has no schema
@@ -162,6 +164,10 @@ class Catalog:
     def whole(self, exposed: str) -> dict[str, Any] | None:
         """Return a tool that is listed short as its server lists it, None for any other."""
         return self._whole.get(exposed)
+
+    def schema(self, upstream: Upstream, tool: str) -> dict[str, Any]:
+        """Return the whole schema of a listed tool's arguments."""
+        return self._schemas.get((upstream.name, tool), {})
 
     def shortened(self, upstream: Upstream, tool: str) -> Shortened:
         """Return which parts of a listed tool's long results may be replaced by previews."""
@@ -261,7 +267,8 @@ class Catalog:
         ours = (
             "A long result comes as a preview with an artifact_ref: find the place with "
             "artifact_grep or artifact_search, and read just that with artifact_slice or "
-            "get_search_content."
+            "get_search_content. To hand a text that you have not read to another tool, write "
+            '{"artifact_ref": "art_…"} (and "path" for a part) in the place of its argument.'
         )
         return {"instructions": "\n\n".join([*theirs, ours])}
 
@@ -405,14 +412,14 @@ class Subscriptions:
         self, upstream: Upstream, wanted: Params, scope: anyio.CancelScope | None = None
     ) -> None:
         """Keep a stream open at a server; open it anew when the server ends it or is restarted."""
-        # RpcError: it has no subscriptions. FetchstashError: it is off for good.
-        with scope or anyio.CancelScope(), suppress(RpcError, FetchstashError):
+        # RpcError: it has no subscriptions.
+        with scope or anyio.CancelScope(), suppress(RpcError):
             while True:
                 try:
                     await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
                     await anyio.sleep(AGAIN_SECONDS)
                 except FetchstashError:
-                    await upstream.ready()
+                    await upstream.back()
 
     async def _subscribe(self, upstream: Upstream, stream: _Stream) -> None:
         try:

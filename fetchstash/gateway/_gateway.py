@@ -11,6 +11,7 @@ import anyio
 
 from fetchstash.config import ARTIFACT_TOOLS, Settings
 from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.gateway._arguments import Filling, holds_reference
 from fetchstash.gateway._catalog import (
     LISTS,
     Catalog,
@@ -70,6 +71,7 @@ class _Asked:
     name: str
     arguments: Mapping[str, Any]
     shortened: Shortened = Shortened.ALL
+    passed_on: Sequence[str] = ()
     started: float = field(default_factory=time.monotonic)
 
     def logged(self, settings: Settings) -> "LoggedCall":
@@ -77,7 +79,8 @@ class _Asked:
         from fetchstash.server.tools import LoggedCall  # noqa: PLC0415 - heavy
 
         server = self.upstream.name
-        return LoggedCall(settings, self.name, self.arguments, server, self.started)
+        call = settings, self.name, self.arguments, server, self.started, self.passed_on
+        return LoggedCall(*call)
 
 
 class Gateway:
@@ -251,6 +254,12 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
+            written, passed_on = as_object(params.get("arguments")), list[str]()
+            if upstream is not self._catalog.own and holds_reference(written):
+                schema = self._catalog.schema(upstream, name)
+                filling = Filling(self._stash, upstream.server, name, schema)
+                params = {**params, "arguments": await filling.filled(written)}
+                passed_on = [ref for ref, _ in filling.passed]
             if whole := self._catalog.whole(exposed):
                 schema = as_object(whole.get("inputSchema"))
                 if fault := next(faults(schema, as_object(params.get("arguments"))), ""):
@@ -261,7 +270,7 @@ class Gateway:
             if upstream is self._catalog.own:
                 self._unread = -sys.maxsize
             shortened = self._catalog.shortened(upstream, name)
-            asked = _Asked(upstream, name, as_object(params.get("arguments")), shortened)
+            asked = _Asked(upstream, name, written, shortened, passed_on)
             result = await self._result(method, asked, {**params, "name": name})
             if task_id := as_object(result.get("task")).get("taskId") or result.get("taskId"):
                 self._tasks_by_id[str(task_id)] = asked

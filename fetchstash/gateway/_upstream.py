@@ -4,6 +4,8 @@ A server is opened in the host's era where it can be: 2026-07-28, where each req
 client is, or the earlier revisions, which begin with ``initialize``.
 """
 
+import hashlib
+import json
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+from anyio import sleep
 from anyio.abc import TaskStatus
 
 from fetchstash.config import WrappedServer
@@ -52,13 +55,26 @@ NOTIFICATIONS = 64
 """Notifications that a server has not taken yet; more are dropped."""
 
 RESTARTS = 5
-"""Starts that may fail, or end within ``STEADY_SECONDS``, one after another."""
+"""Starts that may fail, one after another, before the server is off for ``OFF_SECONDS``.
+
+One that answered the first request is no failed start, however soon the server ended: a call may
+have ended it.
+"""
+
+OFF_SECONDS = 300.0
+"""How long a server is off whose starts fail, before it is started once more."""
+
+MAX_ENDINGS = 100
+"""Calls that ended a server and are remembered."""
 
 PATIENCE = 3
 """Starts that may fail before a host's first request waits no longer for the server."""
 
 STEADY_SECONDS = 60.0
+"""A server that ran for so long is started again after the shortest pause."""
+
 FIRST_PAUSE_SECONDS = 0.5
+LAST_PAUSE_SECONDS = 8.0
 
 FOR_MODELS = ("tools/call", "prompts/get", "resources/read")
 """The requests whose results are made short; they may also say that input is required."""
@@ -124,12 +140,18 @@ class Upstream:
     _peer: Peer | None = None
     _failure: ServerFailed | None = None
     _is_startable: bool = True
+    _has_answered: bool = False
+    """Whether the last start was answered."""
+
     _is_late: bool = False
     _began: float = field(default_factory=anyio.current_time)
     _first_era: bool | None = None
     _untaken: int = 0
     _subscribed: dict[str, Params] = field(default_factory=dict[str, Params])
     _changed: anyio.Event = field(default_factory=anyio.Event)
+    _endings: dict[str, int] = field(default_factory=dict[str, int])
+    """How often the server ended in the middle of a call, by the call."""
+
     _calls: dict[object, anyio.CancelScope] = field(default_factory=dict[object, anyio.CancelScope])
 
     @property
@@ -144,26 +166,28 @@ class Upstream:
 
     async def run(self, host: HostInfo) -> None:
         """Keep the server running for as long as this task does."""
-        failures, why = 0, ""
-        while failures <= RESTARTS:
+        ends = failures = 0
+        while True:
             self._began = anyio.current_time()
             why = await self._serve(host)
-            self._peer, self._is_late = None, True
-            if anyio.current_time() - self._began > STEADY_SECONDS:
+            answered, self._peer, self._is_late = self._has_answered, None, True
+            if answered or anyio.current_time() - self._began > STEADY_SECONDS:
                 failures = 0
-            failures += 1
+            ends = 1 if anyio.current_time() - self._began > STEADY_SECONDS else ends + 1
+            failures += not answered
             self._is_startable = self._is_startable and (failures < PATIENCE or bool(self.about))
-            pause = FIRST_PAUSE_SECONDS * 2 ** (failures - 1)
+            pause = min(FIRST_PAUSE_SECONDS * 2 ** min(ends - 1, RESTARTS), LAST_PAUSE_SECONDS)
             verb = "tried" if self.server.url else "started"
-            again = f"is {verb} again in {pause:g} s" if failures <= RESTARTS else "stays off"
-            say(self.server, f"fetchstash: {why}; it {again}.")
+            if is_off := failures > RESTARTS:
+                pause = OFF_SECONDS
+                what = f"The server {self.name} is not there: {without_secrets(self.server, why)}."
+                advice = f"It is {verb} again every {OFF_SECONDS / 60:g} minutes: go on without it."
+                self._failure = ServerFailed(what, advice)
+            say(self.server, f"fetchstash: {why}; it is {verb} again in {pause:g} s.")
             self._changed.set()
-            self._began = anyio.current_time()
-            if failures <= RESTARTS:
-                await anyio.sleep(pause)
-        what = f"The server {self.name} is not there: {without_secrets(self.server, why)}."
-        self._failure = ServerFailed(what, "Correct it, and start the gateway again.")
-        self._changed.set()
+            if not is_off:
+                self._began = anyio.current_time()
+            await sleep(pause)
 
     async def answers(self, seconds: float) -> bool:
         """Return whether the server answers within ``seconds`` of its start.
@@ -188,6 +212,11 @@ class Upstream:
             return self._peer
         what = f"The server {self.name} did not answer within {START_SECONDS:g} s."
         raise ServerFailed(what, "Try again, or look at its messages on stderr.")
+
+    async def back(self) -> None:
+        """Wait until the server answers, however long it is off."""
+        while self._peer is None:
+            await self._change()
 
     async def _change(self) -> None:
         """Wait until the server comes or goes."""
@@ -218,16 +247,32 @@ class Upstream:
         try:
             with scope:
                 result = await peer.request(method, self._in_its_era(params))
+                if self._endings:
+                    self._endings.pop(_key(method, params), None)
                 return result if method in FOR_MODELS else read_back(result)
         except ConnectionEnded:
             if self._peer is peer:
                 self._peer = None  # the next call waits until it is there again
-            what = f"The server {self.name} ended in the middle of the call."
-            raise ServerFailed(what, "It is started again: try once more.") from None
+            raise self._ended_in(method, params) from None
         finally:
             self._calls.pop(token, None)
         what = f"The server {self.name} was silent for {self.server.timeout:g} s."
         raise TimedOut(what, "Try again, or ask for less.")
+
+    def _ended_in(self, method: str, params: Params | None) -> ServerFailed:
+        """Return the error for a call in which the server ended, and count how often it did."""
+        key = _key(method, params)
+        times = self._endings.pop(key, 0) + 1
+        self._endings[key] = times
+        if len(self._endings) > MAX_ENDINGS:
+            del self._endings[next(iter(self._endings))]
+        what = f"The server {self.name} ended in the middle of the call."
+        if times == 1:
+            return ServerFailed(what, "It is started again: try once more.")
+        if times > 2:
+            what = f"The server {self.name} ended in this same call for the {_ordinal(times)} time."
+        advice = "It is started again. Do not repeat the call: ask for less, or for something else."
+        return ServerFailed(what, advice)
 
     async def notify(self, method: str, params: Params | None) -> None:
         """Send a notification, if the server is there. The 2026 era has none but cancellations."""
@@ -254,6 +299,7 @@ class Upstream:
     async def _serve(self, host: HostInfo) -> str:
         """Connect and stay connected; return why that ended."""
         try:
+            self._has_answered = False
             async with self.open() as connection:
                 self._is_startable = True
                 return await self._converse(Peer(self.name, connection), host)
@@ -280,7 +326,7 @@ class Upstream:
             except RpcError as error:
                 why = f"it refused the connection ({error.message})"
             else:
-                self._peer = peer
+                self._peer, self._failure, self._has_answered = peer, None, True
                 if not self.modern:
                     tasks.start_soon(self._ask_again, peer)
                 self._changed.set()
@@ -357,6 +403,17 @@ class Upstream:
         if meta:
             own["_meta"] = meta
         return own or None
+
+
+def _key(method: str, params: Params | None) -> str:
+    """Return what tells a call from others: the method and its parameters but for ``_meta``."""
+    own = {name: value for name, value in (params or {}).items() if name != "_meta"}
+    text = json.dumps([method, own], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _ordinal(number: int) -> str:
+    return {3: "third", 4: "fourth", 5: "fifth"}.get(number, f"{number}th")
 
 
 def _cause(error: BaseException) -> str:

@@ -88,7 +88,8 @@ async def test_why_a_server_stays_off_is_told_without_its_secrets() -> None:
         answer = await host.call("its/own")
     assert answer["error"]["message"] == (
         "[server_failed] The server off is not there: it refused the connection "
-        "(there is no user with the key ***). Correct it, and start the gateway again."
+        "(there is no user with the key ***). It is started again every 5 minutes: "
+        "go on without it."
     )
 
 
@@ -147,6 +148,73 @@ async def test_a_server_that_ran_for_long_is_started_again_however_often_it_ends
             await server.die()
             await anyio.wait_all_tasks_blocked()
     assert server.starts >= _upstream.RESTARTS + 2
+
+
+async def ends_in_calls(line: Line, message: Message) -> None:
+    if message["method"] == "tools/call":
+        await line.aclose()
+
+
+async def test_a_start_that_answered_is_no_failed_start_however_often_calls_end_the_server() -> (
+    None
+):
+    server = Server("ends", ECHO, ends_in_calls)
+    async with gateway(server) as host:
+        told = [
+            (await host.call("tools/call", {"name": "echo", "arguments": {"n": n}}))["result"]
+            for n in (*range(_upstream.RESTARTS + 2), 0, 0, 0)
+        ]
+        assert "echo" in names(await host.call("tools/list"))
+    *first, again, third, fourth = [result["content"][0]["text"] for result in told]
+    ended = "[server_failed] The server ends ended in the middle of the call."
+    assert set(first) == {f"{ended} It is started again: try once more."}
+    advice = "It is started again. Do not repeat the call: ask for less, or for something else."
+    assert again == f"{ended} {advice}"
+    assert third == (
+        f"[server_failed] The server ends ended in this same call for the third time. {advice}"
+    )
+    assert "for the fourth time" in fourth
+
+
+async def test_a_call_that_was_answered_at_last_has_ended_no_server() -> None:
+    answers: dict[str, Any] = dict(ECHO)
+    server = Server("ends", answers, ends_in_calls)
+    call = "tools/call", {"name": "echo"}
+    async with gateway(server) as host:
+        for _ in range(2):
+            await host.call(*call)
+        server.answers["tools/call"] = {"content": []}
+        assert (await host.call(*call))["result"] == {"content": []}
+        del server.answers["tools/call"]
+        text = (await host.call(*call))["result"]["content"][0]["text"]
+    assert text.endswith("try once more.")
+
+
+async def test_a_server_that_was_off_is_started_again_and_its_tools_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    off = anyio.Event()
+
+    async def pause(seconds: float) -> None:
+        if seconds == _upstream.OFF_SECONDS:
+            await off.wait()
+
+    monkeypatch.setattr(_upstream, "sleep", pause)
+
+    async def refuses(line: Line, message: Message) -> None:
+        await line.send({"id": message["id"], "error": {"code": -1, "message": "not yet"}})
+
+    server = Server("late", ECHO, opening=refuses)
+    async with gateway(server) as host:
+        assert "echo" not in names(await host.call("tools/list"))
+        failed = await host.call("its/own")
+        assert "It is started again every 5 minutes" in failed["error"]["message"]
+        server.answers["initialize"] = ABOUT
+        off.set()
+        while (await host.next())["method"] != "notifications/tools/list_changed":
+            pass
+        assert "echo" in names(await host.call("tools/list"))
+    assert server.starts == _upstream.RESTARTS + 2
 
 
 async def test_a_server_that_ended_is_asked_again_for_subscriptions_and_its_log_level() -> None:

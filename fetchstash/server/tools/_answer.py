@@ -13,7 +13,7 @@ import inspect
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Optional, cast
 
@@ -49,13 +49,17 @@ Span = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """A call of a tool, of ``server`` behind a gateway, that is logged when it has ended."""
+    """A call of a tool, of ``server`` behind a gateway, that is logged when it has ended.
+
+    ``passed_on``: the artifacts whose text the gateway put into the arguments.
+    """
 
     settings: Settings
     tool: str
     arguments: Arguments
     server: str = ""
     started: float = field(default_factory=time.monotonic)
+    passed_on: Sequence[str] = ()
 
     def showed(self, value: Value, view: View, *, failed: bool = False) -> None:
         """Record what a call showed."""
@@ -95,7 +99,10 @@ class LoggedCall:
             "tokens": tokens_shown,
             "ms": round((time.monotonic() - self.started) * 1_000, 1),
             **({"error": error} if error else {}),
-            "shown": shown,
+            "shown": [
+                *({"ref": ref, "how": "passed on", "spans": []} for ref in self.passed_on),
+                *shown,
+            ],
         }
         log.append(record)
 
