@@ -400,7 +400,7 @@ class HttpFetcher:
             masked_url=masked_url,
             masked_final_url=masked_url if final_url == url else mask_url(final_url),
             status=exchange.status,
-            headers=exchange.headers,
+            headers=responses.without_our_types(exchange.headers),
             size_bytes=0,
             sha256="",
             fetched_at=datetime.now(UTC).replace(microsecond=0),  # as it is kept

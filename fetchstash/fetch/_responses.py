@@ -169,6 +169,17 @@ def retry_after_seconds(value: str, now: datetime) -> int | None:
     return None if date is None else min(max(0, seconds), _MAX_SECONDS)
 
 
+OUR_TYPES = "application/vnd.fetchstash."
+"""What a rule of ours says that an answer of an API is (_rules.py)."""
+
+
+def without_our_types(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the header of a response; a media type of ours that a server claims is none."""
+    if headers.get("content-type", "").strip().lower().startswith(OUR_TYPES):
+        return {**headers, "content-type": "application/octet-stream"}
+    return headers
+
+
 def wait_after_failure(
     attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random
 ) -> float | None:

@@ -99,16 +99,17 @@ class Filling:
         if depth == MAX_DEPTH:
             return value
         if isinstance(value, dict):
-            items = cast("dict[str, Any]", value).items()
+            values = cast("dict[str, Any]", value).items()
             return {
                 name: await self._filled(as_object(properties[name]), item, depth + 1)
                 if name in properties
                 else item
-                for name, item in items
+                for name, item in values
             }
         if isinstance(value, list) and isinstance(schema.get("items"), dict):
             of_item, written = as_object(schema["items"]), as_list(cast("object", value))
-            return [await self._filled(of_item, item, depth + 1) for item in written]
+            items: list[Any] = [await self._filled(of_item, item, depth + 1) for item in written]
+            return items
         return value
 
     def _resolved(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from fetchstash.config import mapped
 from fetchstash.gateway._protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,6 +22,7 @@ from fetchstash.gateway._protocol import (
 )
 from fetchstash.gateway._rpc import Params, RpcError, read_back
 from fetchstash.gateway._upstream import Upstream
+from fetchstash.text.hygiene import clean
 
 ROUNDS = 10
 """How often a server may ask within one call."""
@@ -31,10 +33,27 @@ Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
 
 
 def signed(upstream: Upstream, method: str, params: Params | None) -> Params | None:
-    """Return what a server asks; a question to the person names the server, not the gateway."""
-    if method != "elicitation/create" or params is None:
+    """Return what a server asks of the person or the model: it names the server, not the gateway.
+
+    A person reads both before they answer, so no text in them hides, moves or clears another.
+    """
+    if method not in ("elicitation/create", "sampling/createMessage") or params is None:
         return params
-    return {**params, "message": f"The server {upstream.name} asks: {params.get('message', '')}"}
+    meta = {"_meta": params["_meta"]} if "_meta" in params else {}
+    own = mapped({key: item for key, item in params.items() if key != "_meta"}, _clean, names=True)
+    if method == "elicitation/create":
+        return {
+            **own,
+            "message": f"The server {upstream.name} asks: {own.get('message', '')}",
+            **meta,
+        }
+    theirs = own.get("systemPrompt")
+    prompt = f"The server {upstream.name} asks for this." + (f"\n\n{theirs}" if theirs else "")
+    return {**own, "systemPrompt": prompt, **meta}
+
+
+def _clean(value: Any) -> Any:
+    return clean(value).text if isinstance(value, str) else value
 
 
 def with_signed_questions(upstream: Upstream, result: dict[str, Any]) -> dict[str, Any]:

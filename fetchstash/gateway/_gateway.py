@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from fetchstash.config import ARTIFACT_TOOLS, Settings
-from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError, ServerFailed
 from fetchstash.gateway._arguments import Filling, holds_reference
 from fetchstash.gateway._catalog import (
     LISTS,
@@ -38,7 +38,7 @@ from fetchstash.gateway._protocol import (
     as_object,
     meta_of,
 )
-from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
+from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError, drop_our_meta
 from fetchstash.gateway._upstream import FOR_MODELS, HostInfo, Upstream
 from fetchstash.text import clip
 
@@ -273,12 +273,23 @@ class Gateway:
             asked = _Asked(upstream, name, written, shortened, passed_on)
             result = await self._result(method, asked, {**params, "name": name})
             if task_id := as_object(result.get("task")).get("taskId") or result.get("taskId"):
-                self._tasks_by_id[str(task_id)] = asked
-                if len(self._tasks_by_id) > TASKS:
-                    del self._tasks_by_id[next(iter(self._tasks_by_id))]
+                self._note_task(str(task_id), asked)
             return await self._shortened(method, asked, result)
         except FetchstashError as error:
             return self._failed(error)
+
+    def _note_task(self, task_id: str, asked: _Asked) -> None:
+        """Record whose a task is. Raises ServerFailed for one that another server has."""
+        if not self._is_task_of(task_id, asked.upstream):
+            what = f"{asked.upstream.name} answered with a task of another server."
+            raise ServerFailed(what, "Go on without it.")
+        self._tasks_by_id[task_id] = asked
+        if len(self._tasks_by_id) > TASKS:
+            del self._tasks_by_id[next(iter(self._tasks_by_id))]
+
+    def _is_task_of(self, task_id: str, upstream: Upstream) -> bool:
+        known = self._tasks_by_id.get(task_id)
+        return known is None or known.upstream is upstream
 
     def _failed(self, error: FetchstashError, *texts: str) -> dict[str, Any]:
         """Return the result of a failed call: an error line, then the server's own texts."""
@@ -330,9 +341,10 @@ class Gateway:
         tasks: list[dict[str, Any]] = []
         for upstream, found in await self._catalog.all_of(method, "tasks", params):
             for item in found:
-                asked = _Asked(upstream, "task", {})
-                self._tasks_by_id.setdefault(str(item.get("taskId")), asked)
-            tasks += found
+                task_id = str(item.get("taskId"))
+                if self._is_task_of(task_id, upstream):
+                    self._tasks_by_id.setdefault(task_id, _Asked(upstream, "task", {}))
+                    tasks.append(item)
         return {"tasks": tasks, **self._complete_type()}
 
     async def _get_prompt(self, method: str, params: Params) -> dict[str, Any]:
@@ -448,6 +460,13 @@ class Gateway:
         """Pass on what a server tells."""
         if method.endswith("/list_changed"):
             self._catalog.forget()
+        if params is not None and upstream is not self._catalog.own:
+            params = as_object(params)
+            drop_our_meta(params)
+        if method == "notifications/tasks/status" and not self._is_task_of(
+            str((params or {}).get("taskId")), upstream
+        ):
+            return
         if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
             return  # the request that we passed on is cancelled with it; the other is of our stream
         is_asked_for = not self._modern or upstream.modern or upstream.log_level

@@ -16,7 +16,13 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from fetchstash.config import mapped
 from fetchstash.errors import TooLarge
-from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_value
+from fetchstash.gateway._protocol import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    as_object,
+    as_objects,
+    as_value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,26 @@ def drop_spooled(value: Any) -> None:
     for spooled in _spooled_in(value):
         with suppress(OSError):
             spooled.path.unlink(missing_ok=True)
+
+
+OURS = "fetchstash/"
+_WITH_META = ("content", "contents", "tools", "resources", "resourceTemplates", "prompts", "tasks")
+
+
+def drop_our_meta(result: dict[str, Any]) -> None:
+    """Remove the ``_meta`` fields of fetchstash from what another server says.
+
+    A host, and our client, take them for facts of an artifact that is kept here.
+    """
+    parts = [result, *(item for name in _WITH_META for item in as_objects(result.get(name)))]
+    inner = [part[name] for part in parts for name in ("resource", "result") if name in part]
+    parts += as_objects(inner)
+    parts += [item for part in as_objects(inner) for item in as_objects(part.get("content"))]
+    for part in parts:
+        meta = part.get("_meta")
+        if any(name.startswith(OURS) for name in as_object(meta)):
+            kept = as_object(meta).items()
+            part["_meta"] = {name: item for name, item in kept if not name.startswith(OURS)}
 
 
 def _spooled_in(value: Any) -> Iterator[Spooled]:

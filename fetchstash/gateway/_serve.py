@@ -194,6 +194,7 @@ async def serve_gateway(
     own = Upstream(
         OWN,
         connections.own,
+        is_own=True,
         about=dict(OWN_ABOUT),
         known={"tools/list": {"tools": [*listed_tools(connections.settings), LISTED]}},
         on_wait=connections.own_is_needed.set,

@@ -39,6 +39,7 @@ from fetchstash.gateway._rpc import (
     Peer,
     RequestId,
     RpcError,
+    drop_our_meta,
     read_back,
 )
 
@@ -124,6 +125,9 @@ class Upstream:
     server: WrappedServer
     open: Open
     modern: bool = False
+    is_own: bool = False
+    """Whether it is fetchstash itself, whose ``_meta`` a host may believe."""
+
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """The result of ``initialize`` or ``server/discover``."""
 
@@ -249,6 +253,8 @@ class Upstream:
                 result = await peer.request(method, self._in_its_era(params))
                 if self._endings:
                     self._endings.pop(_key(method, params), None)
+                if not self.is_own:
+                    drop_our_meta(result)
                 return result if method in FOR_MODELS else read_back(result)
         except ConnectionEnded:
             if self._peer is peer:

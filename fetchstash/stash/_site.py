@@ -199,8 +199,11 @@ class _Crawl:
         """Fetch the first page. Where it redirects to on its own host is the site."""
         facts, _ = await self.intake.url(start, refresh=self.refresh)
         final = normal_url(facts.final_url) or start
-        hosts = {(urlsplit(url).hostname or "").removeprefix("www.") for url in (start, final)}
-        if len(hosts) > 1:
+        places = {
+            ((parts.hostname or "").removeprefix("www."), parts.port)
+            for parts in map(urlsplit, (start, final))
+        }
+        if len(places) > 1:  # another port is another server
             what = f"{urlsplit(start).hostname} redirects to another site."
             raise BadArgument(what, "Fetch that, if it is the right one.")
         if mask_url(final) == final:

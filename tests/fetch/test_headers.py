@@ -202,6 +202,15 @@ async def name_under(site: Site, http: HttpFetcher, folder: Path, disposition: s
     return (await http.fetch(url, folder)).name
 
 
+@pytest.mark.parametrize("kind", ["thread+json", "film+html; charset=utf-8"])
+async def test_no_server_claims_a_media_type_of_ours(
+    site: Site, http: HttpFetcher, tmp_path: Path, kind: str
+) -> None:
+    claimed = site.put("/x", b"{}", f"Application/vnd.fetchstash.{kind}")
+    fetched = await http.fetch(claimed, tmp_path)
+    assert fetched.headers["content-type"] == "application/octet-stream"
+
+
 @pytest.mark.parametrize(("header", "name"), DISPOSITIONS.values(), ids=DISPOSITIONS)
 async def test_content_disposition_gives_the_name(
     site: Site, http: HttpFetcher, tmp_path: Path, header: str, name: str

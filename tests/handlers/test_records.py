@@ -569,6 +569,30 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
     )
 
 
+def test_a_computed_column_is_no_damage(read: Read, tmp_path: Path) -> None:
+    _, text = read(
+        "sqlite",
+        database(
+            tmp_path,
+            "CREATE TABLE plain (a INTEGER)",
+            "CREATE TABLE twice (a INTEGER, b AS (a * 2) STORED)",
+            "CREATE TABLE inner (a TEXT, b AS (json_extract(a, '$.n')))",
+            "CREATE TABLE own (a INTEGER, b AS (a + 1))",
+            "INSERT INTO plain VALUES (1)",
+            "INSERT INTO twice VALUES (2)",
+            """INSERT INTO inner VALUES ('{"n": 7}')""",
+            "INSERT INTO own VALUES (3)",
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(ours(a))') WHERE name = 'own'",
+        ),
+    )
+    assert "## plain (1 row)" in text
+    assert "a\tb\n2\t4\n" in text
+    assert 'a\tb\n{"n": 7}\t7\n' in text
+    assert "## own (1 row, without what an unknown function computes: b)" in text
+    assert "a\n3\n" in text
+
+
 def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))

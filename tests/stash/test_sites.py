@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 from collections.abc import AsyncGenerator
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import page_links
 from fetchstash.render import as_shown
 from fetchstash.stash import Artifact, Stash
-from tests.loopback import Site
+from tests.loopback import Quiet, Site, serving
 from tests.stash.conftest import OpenStash
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -350,6 +350,24 @@ async def test_a_refresh_asks_for_all_again_and_says_what_changed(site: Site, st
     changes = (await again.slice(path="changes")).text
     assert "/docs/2.html Page 2" in changes
     assert site.asked.count("/docs/3.html") == 2
+
+
+async def test_a_site_whose_address_redirects_to_another_port_is_refused(
+    site: Site, open_stash: OpenStash
+) -> None:
+    class Other(Quiet):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(page("Start").encode())
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Other)) as port:
+        there = f"http://127.0.0.1:{port}/docs/"
+        url = site.put("/go", status=302, headers={"Location": there})
+        hosts = [f"127.0.0.1:{allowed}" for allowed in (site.port, port)]
+        async with open_stash(**BOUNDS, fetch__allow_hosts=hosts) as stash:
+            with pytest.raises(BadArgument, match="redirects to another site"):
+                await stash.fetch_site(url)
 
 
 async def test_a_site_whose_address_redirects_to_another_host_is_refused(

@@ -70,7 +70,8 @@ def _table(database: sqlite3.Connection, name: str) -> Table:
     if not name and not tables:
         raise DataReason.DATABASE_EMPTY.error()
     table = table_named(name, tables, tables)
-    rows = database.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608 - a quoted name
+    chosen = ", ".join(map(_quoted, _columns(database, table)[0]))
+    rows = database.execute(f"SELECT {chosen} FROM {_quoted(table)}")  # noqa: S608 - quoted names
     return Table((list(map(_whole, row)) for row in rows), [c[0] for c in rows.description])
 
 
@@ -96,9 +97,29 @@ class _Item(NamedTuple):
 
 
 def _open(source: Path) -> sqlite3.Connection:
+    """Return a connection to a database.
+
+    A generated column may call a function that SQLite does not call harmless, such as json_extract
+    in some versions; then no statement works, whatever its table. We define no functions, and
+    SQLite keeps its own that act outside (load_extension) from any schema.
+    """
+    database = _connection(source, trusted=False)
+    try:
+        database.execute("SELECT 1 FROM sqlite_master").close()
+    except sqlite3.DatabaseError as error:
+        if "unsafe use of" not in str(error):
+            database.close()
+            raise
+        database.close()
+        return _connection(source, trusted=True)
+    return database
+
+
+def _connection(source: Path, *, trusted: bool) -> sqlite3.Connection:
     database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.text_factory = partial(str, encoding="utf-8", errors="replace")
-    for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
+    schema = f"trusted_schema={'ON' if trusted else 'OFF'}"
+    for pragma in (schema, "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
         database.execute(f"PRAGMA {pragma}")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -149,8 +170,7 @@ def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]
     """Return the columns of a table, its first rows, and the number of rows in words."""
     table = _quoted(name)
     _bound(database)
-    no_rows = database.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - as below
-    columns = [column[0] for column in no_rows.description]
+    columns, left_out = _columns(database, name)
     cells = ", ".join(map(_cell, columns))
     query = f"SELECT {cells} FROM {table} LIMIT {_MAX_ROWS}"  # noqa: S608 - names are quoted
     rows = ["\t".join(map(_text, row)) for row in database.execute(query)]
@@ -161,7 +181,22 @@ def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]
             count = counted(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0], "row")  # noqa: S608
         except _BROKEN:
             count = f"more than {_MAX_ROWS:,} rows"
+    if left_out:
+        count += f", without what an unknown function computes: {', '.join(map(_text, left_out))}"
     return [_text(column) for column in columns], rows, count
+
+
+def _columns(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]]:
+    """Return a table's columns, and those left out: computed by a function of its program."""
+    try:
+        no_rows = database.execute(f"SELECT * FROM {_quoted(name)} LIMIT 0")  # noqa: S608 - quoted
+    except sqlite3.OperationalError:
+        known = database.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
+        plain = [str(row[1]) for row in known if row[6] == 0]
+        if not plain or len(plain) == len(known):
+            raise
+        return plain, [str(row[1]) for row in known if row[6]]
+    return [column[0] for column in no_rows.description], []
 
 
 def _bound(database: sqlite3.Connection) -> None:

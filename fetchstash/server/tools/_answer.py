@@ -89,6 +89,9 @@ class LoggedCall:
             for name, item in self.arguments.items()
             if item
         }
+        passed_on: list[dict[str, Any]] = [
+            {"ref": ref, "how": "passed on", "spans": []} for ref in self.passed_on
+        ]
         record = {
             "time": telemetry.now(),
             "run": store.run,
@@ -99,10 +102,7 @@ class LoggedCall:
             "tokens": tokens_shown,
             "ms": round((time.monotonic() - self.started) * 1_000, 1),
             **({"error": error} if error else {}),
-            "shown": [
-                *({"ref": ref, "how": "passed on", "spans": []} for ref in self.passed_on),
-                *shown,
-            ],
+            "shown": [*passed_on, *shown],
         }
         log.append(record)
 
