@@ -110,7 +110,7 @@ class Filling:
             of_item, written = as_object(schema["items"]), as_list(cast("object", value))
             items: list[Any] = [await self._filled(of_item, item, depth + 1) for item in written]
             return items
-        return value
+        return cast("object", value)
 
     def _resolved(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
         """Return a schema behind its local reference, and the types that it takes."""
