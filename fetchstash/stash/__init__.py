@@ -9,6 +9,7 @@ from fetchstash.stash._facts import Excerpt, Shown, described, fits, shown_of, t
 from fetchstash.stash._index import LINKS_BESIDE, parent_of
 from fetchstash.stash._intake import NEXT
 from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync, with_parts
+from fetchstash.stash._refs import whole_refs
 from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._trace import Origin, ShownBy, Trace, lines_of, log_of, logged_calls
 from fetchstash.stash._values import (
@@ -63,6 +64,7 @@ __all__ = [
     "replacing",
     "shown_of",
     "tokens_of",
+    "whole_refs",
     "with_parts",
     "with_views",
 ]

@@ -32,6 +32,7 @@ from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
 from fetchstash.stash._facts import Excerpt
 from fetchstash.stash._intake import NEXT, SITE, Intake, is_web_page
 from fetchstash.stash._read import Part, asks_for
+from fetchstash.stash._refs import whole_refs
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._trace import Trace, trace
 from fetchstash.stash._values import CacheUse, Failure, Listing, Matches, Passages, Picture, Slice
@@ -284,8 +285,12 @@ class Stash:
     # --- reading back -----------------------------------------------------------------------------
 
     async def get(self, ref_or_url: str) -> Artifact:
-        """Return an artifact by its reference, or the newest of this run that its URL gave."""
-        facts = await self.store.get(ref_or_url)
+        """Return an artifact by its reference, or the newest of this run that its URL gave.
+
+        The beginning of a reference will do where no other of the run begins so: "art_k3x7q".
+        """
+        (whole,) = await whole_refs(self, [ref_or_url])
+        facts = await self.store.get(whole)
         excerpt = Excerpt()
         if facts.extracted_chars is not None:
             excerpt = await self.documents.excerpt(facts, "", self._preview_limit(None))

@@ -31,7 +31,16 @@ from fetchstash.server.tools._specs import (
     ToolSpec,
     tool_specs,
 )
-from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument, log_of
+from fetchstash.stash import (
+    Matches,
+    Passages,
+    Picture,
+    Slice,
+    Stash,
+    StoredDocument,
+    log_of,
+    whole_refs,
+)
 from fetchstash.store import Facts, project_of
 from fetchstash.system import telemetry
 from fetchstash.text import clip, largest, tokens
@@ -191,31 +200,13 @@ def _lines(body: str) -> list[Span]:
     return spans
 
 
-_BEGINNING = re.compile(r"(art_[a-z2-7]{5,25})(?:\u2026|\.{2,3})?")
-_MOST_LISTED = 1_000
-"""Artifacts of a run among which a beginning is looked for."""
-
-
 async def _with_whole_refs(stash: Stash, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with the whole reference where one of the run's begins as is given."""
     names = ("artifact_ref", "artifact_refs")
     given = [ref for name in names for ref in _as_list(arguments.get(name))]
-    beginnings = [match[1] for ref in given if (match := _BEGINNING.fullmatch(ref))]
-    if not beginnings:
-        return arguments
-    refs = [facts.artifact_ref for facts in await stash.list(limit=_MOST_LISTED)]
-
-    def whole(ref: str) -> str:
-        match = _BEGINNING.fullmatch(ref)
-        found = [known for known in refs if match and known.startswith(match[1])]
-        if len(found) > 1:
-            some = ", ".join(found[:5])
-            what = f"{len(found)} references begin with {clip(ref, 40)}: {some}."
-            raise BadArgument(what, "Give one of them whole.")
-        return found[0] if found else ref
-
+    whole = dict(zip(given, await whole_refs(stash, given), strict=True))
     return arguments | {
-        name: whole(value) if isinstance(value, str) else [whole(ref) for ref in value]
+        name: whole[value] if isinstance(value, str) else [whole[ref] for ref in value]
         for name in names
         if (value := arguments.get(name))
     }
