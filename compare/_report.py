@@ -20,6 +20,12 @@ ROLES = {
     "results": "Proxies that shorten the results of another server",
     "overflow": "Clients, as they come, whose conversation is too long for the model",
 }
+CASES = """\
+# Each case of the comparison
+
+What the tables of [the comparison](comparison.md) count.
+
+"""
 RANK: Mapping[Outcome, int] = {"wrong": 0, "tolerable": 1, "right": 2}
 Cases = Mapping[str, Mapping[str, Any]]
 INTRODUCTION = """\
@@ -164,6 +170,45 @@ def _scores(
     return _table(head, rows)
 
 
+def verdict(table: str) -> str:
+    """Return in words what the table of servers says: ours beside the best peer, and the worst."""
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    head = [cell.strip() for cell in lines[0]] if lines else []
+    columns = ["", *head] if head[:1] != [""] else head
+    rows = [dict(zip(columns, map(str.strip, line), strict=True)) for line in lines[2:]]
+    ours = next((row for row in rows if row[""] == OURS), None)
+    peers = [row for row in rows if row is not ours and not row[""].startswith("planted")]
+    if ours is None or not peers:
+        return "There is no verdict: ours and at least one peer have to be asked."
+    sentences: list[str] = []
+    for score in SCORES:
+        outcomes = {row[""]: [int(n) for n in row[score].split(" / ")] for row in (ours, *peers)}
+        most = max(peers, key=lambda row: outcomes[row[""]][0])[""]
+        own = outcomes[OURS]
+        sentences.append(
+            f"{score.capitalize()}: {OURS} is right in {own[0]} of {sum(own)} cases, wrong in"
+            f" {own[2]}; the best peer, {most}, right in {outcomes[most][0]}, wrong in"
+            f" {outcomes[most][2]}."
+        )
+    ratios = [float(row["of ours"].split()[0]) for row in peers if row["of ours"] != "–"]
+    if ratios:
+        fewer = sum(ratio < 1 for ratio in ratios)
+        sentences.append(
+            f"Tokens: where both are right, peers read {min(ratios):.2f} to {max(ratios):.2f} times"
+            f" what {OURS} reads; {fewer} of {len(ratios)} read less. A small median of tokens"
+            " beside few right answers says only that the easy cases were answered: compare the"
+            ' column "of ours".'
+        )
+    smallest = min(peers, key=lambda row: int(row["tools"].replace(",", "")))
+    fastest = min(peers, key=lambda row: float(row["speed"].split()[0]))
+    sentences.append(
+        f"Ask another for the smallest list of tools ({smallest['']}: {smallest['tools']} tokens,"
+        f" ours {ours['tools']}) or the quickest first call ({fastest['']}: {fastest['speed']},"
+        f" ours {ours['speed']}); what each does better in a case stands below."
+    )
+    return "\n".join(textwrap.fill(f"- {each}", 98, subsequent_indent="  ") for each in sentences)
+
+
 def _machine(ours: Path) -> str:
     commit = subprocess.run(
         ["git", "-C", str(ours), "log", "-1", "--format=%h of %cs"],
@@ -221,7 +266,9 @@ def page(
     own = cases_of(results, OURS)
     servers = [peer for peer in peers if peer.role == "web"]
     libraries = [peer for peer in peers if peer.role == "extract"]
-    parts = [INTRODUCTION.format(count=len(load())), _machine(ours)]
+    scores = _scores(results, servers)
+    title, _, introduction = INTRODUCTION.format(count=len(load())).partition("\n\n")
+    parts = [title, verdict(scores), introduction, _machine(ours)]
     if kept:
         earlier = f"Asked by an earlier run, whose load and date are not these: {', '.join(kept)}."
         parts.append(textwrap.fill(earlier, 98))
@@ -238,7 +285,7 @@ def page(
         " until a right answer,\nand beside it what was read for each token of ours where both are"
         " right. Speed: the median of\nthe first call. Tools: tokens of the list of tools."
     )
-    parts.append(_scores(results, servers))
+    parts.append(scores)
     sites = {name for name, case in own.items() if case["group"].startswith("sites_")}
     parts += ["## Pages in the style of real sites", f"{len(sites)} pages, all of their scores."]
     rows = [
@@ -278,3 +325,10 @@ def page(
         if cases_of(results, peer.name) and not peer.planted:
             parts += [f"### Answers of {peer.name}", _excerpts(cases_of(results, peer.name))]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def in_two(whole: str) -> tuple[str, str]:
+    """Return the page without its long lists, and the page that has them."""
+    front, mark, lists = whole.partition("\n## Each case\n")
+    link = "\n[Each case](comparison-cases.md): its outcomes, tokens, and what was read.\n"
+    return front + link, CASES + mark.lstrip() + lists

@@ -4,8 +4,9 @@
 
 Installs each peer by requirements into an environment of its own, asks all of them every case
 in a network namespace, and judges the answers by the cases' rules. Prints the page;
-``--page`` writes it too. Every answer stays in the output folder. Exit code 1 if a planted bad
-server does not lose, or ours is wrong where safety is scored. Linux alone: it needs namespaces.
+``--page`` writes it too, its long lists into FILE-cases.md. Every answer stays in the output
+folder. Exit code 1 if a planted bad server does not lose, or ours is wrong where safety is scored.
+Linux alone: it needs namespaces.
 """
 
 import argparse
@@ -135,7 +136,10 @@ def main() -> int:
     page = _report.page(results, peers, arguments.ours.resolve(), kept)
     print(page)
     if arguments.page:
-        arguments.page.write_text(page, encoding="utf-8")
+        front, lists = _report.in_two(page)
+        arguments.page.write_text(front, encoding="utf-8")
+        beside = arguments.page.with_name(f"{arguments.page.stem}-cases.md")
+        beside.write_text(lists, encoding="utf-8")
     faults = _report.faults(results, peers)
     for fault in faults:
         print(f"compare: {fault}", file=sys.stderr)

@@ -12,6 +12,7 @@ import click
 import pytest
 
 import fetchstash
+from compare._report import verdict
 from fetchstash import errors, handlers
 from fetchstash.cli import Command, commands
 from fetchstash.cli.demo.site import make_pdf
@@ -187,7 +188,11 @@ def test_a_page_names_only_settings_flags_tools_and_links_that_exist(page: Path)
     text = page.read_text(encoding="utf-8")
     # An excerpt of an example has the names of its SDK.
     text = re.sub(r"```python\n# examples/.*?```", "", text, flags=re.DOTALL)
-    if page.name in {"CONTRIBUTING.md", "comparison.md"}:  # other people's commands and answers
+    if page.name in {
+        "CONTRIBUTING.md",
+        "comparison.md",
+        "comparison-cases.md",
+    }:  # other people's commands and answers
         text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     sections = {key.section for key in KEYS.values()}
     for section, name in re.findall(r"`(\w+)\.([a-z_]+)`", text):
@@ -256,6 +261,26 @@ def test_readme_answers_a_newcomer_or_is_one_link_away_from_the_answer(question:
     page, answer = QUESTIONS[question]
     assert page == "README.md" or re.search(rf"\]\({re.escape(page)}(#[\w-]+)?\)", readme)
     assert answer in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_list_for_models_names_every_page_of_the_site() -> None:
+    def read(name: str) -> str:
+        return (ROOT / name).read_text(encoding="utf-8")
+
+    assert tables.llms_txt(read) == read("llms.txt"), RENEW
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= set(
+        re.findall(r"/main/(docs/[\w-]+\.md)", read("llms.txt"))
+    )
+
+
+def test_the_comparison_begins_with_what_its_table_says() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Servers\n")[2].partition("\n## ")[0]
+    table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+    assert page.startswith(f"# Comparison\n\n{verdict(table)}\n\n")
+    worse = table.replace("| fetchstash | 22 / 0 / 0 |", "| fetchstash | 1 / 0 / 21 |")
+    assert "is right in 1 of 22 cases, wrong in 21" in verdict(worse)
+    assert verdict("").startswith("There is no verdict")
 
 
 def test_readme_compares_by_the_rows_that_the_comparison_printed() -> None:

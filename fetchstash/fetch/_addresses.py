@@ -191,6 +191,8 @@ class Interfaces:
             return self._machine
         addresses: set[Address] = set()
         networks: list[Network] = []
+        # Its last version is of 2022, because it has no more to do: it calls getifaddrs, on Windows
+        # GetAdaptersAddresses. Ours would be the same 440 lines of ctypes for three systems.
         # Not the route table: it also lists networks behind a router.
         for ip in (ip for adapter in ifaddr.get_adapters() for ip in adapter.ips):
             address = plain(ip.ip if isinstance(ip.ip, str) else ip.ip[0])

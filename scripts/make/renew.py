@@ -22,6 +22,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "README.md": lambda page: tables.with_peers(page, read("docs/comparison.md")),
     "docs/configuration.md": tables.with_settings,
     "docs/handlers.md": tables.with_formats,
+    "llms.txt": lambda _: tables.llms_txt(read),
     "docs/recipes.md": recipes.run_again,
     "docs/reference.md": lambda _: surface.reference(),
     "tests/surface.txt": lambda _: surface.lines(),
@@ -32,7 +33,7 @@ MADE: dict[str, Callable[[str], str]] = {
 def main() -> None:
     """Write each file, and say which of them changed."""
     for name, make in MADE.items():
-        before = read(name)
+        before = read(name) if (ROOT / name).exists() else ""
         if (text := make(before)) != before:
             (ROOT / name).write_text(text, encoding="utf-8")
             print(f"changed: {name}")

@@ -3,14 +3,19 @@
 Each function takes the text of a page, and returns it with its part between the marks made anew.
 """
 
+import re
 import textwrap
+from collections.abc import Callable
 from itertools import groupby
+
+import yaml
 
 from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, toml_value
 from fetchstash.handlers._contract import Format
 from fetchstash.handlers._registry import built_in, handler_of, words
 
 BEGIN, END = "<!-- scripts/make/renew.py writes this -->\n", "<!-- until here -->\n"
+DOCS = "https://raw.githubusercontent.com/fetchstash/fetchstash/main"
 FORMATS = (
     "| kind | handler | formats | extensions and file names | paths |\n|---|---|---|---|---|\n"
 )
@@ -21,8 +26,10 @@ TOLD = (
 PEERS = """## Beside others
 
 Right / tolerable / wrong answers to the same cases, judged by rules and never by a model. Tokens
-count what was read until a right answer. [The comparison](docs/comparison.md) has the cases, the
-versions, the answers, and what the others do better. `compare/run` prints it on your machine.
+to the answer is the median of what was read where the answer was right. Who answers only the easy
+half of the cases has a small one: "of ours" compares the same cases. [The
+comparison](docs/comparison.md) begins with the verdict, and has the cases, the versions, the
+answers, and what the others do better. `compare/run` prints it on your machine.
 
 """
 
@@ -82,6 +89,30 @@ def with_formats(page: str) -> str:
         cells = (f"`{kind}`", handler, words(formats), " ".join(ends), " ".join(paths))
         rows += f"| {' | '.join(cells)} |\n"
     return with_part(page, rows)
+
+
+def llms_txt(read: Callable[[str], str]) -> str:
+    """Return the list of the documentation for models, in the order of the site (llmstxt.org)."""
+    settings = yaml.safe_load(read("scripts/parts/site.yml"))
+    lines = [f"# {settings['site_name']}", "", f"> {settings['site_description']}"]
+    for section in settings["nav"]:
+        for title, pages in section.items():
+            lines += ["", f"## {title}", ""]
+            lines += [_listed(name, read(name)) for name in pages]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(name: str, page: str) -> str:
+    """Return a page's line: its title, and the first sentence below it."""
+    _, _, rest = page.partition("\n# ") if not page.startswith("# ") else ("", "", page[2:])
+    title, _, body = rest.partition("\n")
+    begin = re.sub(r"(?s)```.*?```", "", body.partition("\n## ")[0])
+    parts = (part.strip() for part in begin.split("\n\n"))
+    paragraphs = (part for part in parts if part[:1].isalpha() or part[:1] in "`*")
+    said = " ".join(next(paragraphs, "").split())
+    said = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", said).replace("**", "")
+    first = re.split(r"(?<=[.!?])\s", said)[0].rstrip(":.")
+    return f"- [{title.strip()}]({DOCS}/{name})" + (f": {first}" if first else "")
 
 
 def with_peers(readme: str, comparison: str) -> str:

@@ -26,8 +26,8 @@ LINK = re.compile(r"(\]\()([^)#:\s]+)([^)]*\))")
 
 def staged(folder: Path) -> None:
     """Copy the pages and their pictures into a folder."""
-    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*")]
-    files = [file for file in found if file.suffix in (".md", ".svg", ".png")]
+    found = [*ROOT.glob("*.md"), ROOT / "llms.txt", *(ROOT / "docs").rglob("*")]
+    files = [file for file in found if file.suffix in (".md", ".svg", ".png", ".txt")]
     names = {file.relative_to(ROOT).as_posix() for file in files}
     for name in names:
         target = folder / name
