@@ -92,7 +92,7 @@ def _scalar(kind: type, raw: Any) -> Any:
 
 
 def _within(key: Key, value: Any) -> bool:
-    """Return whether a number is within the key's bounds; other values have none, NaN fails."""
+    """Return whether a value is within the key's bounds: True if it is no number, False for NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return True
     return (key.low is None or value >= key.low) and (key.high is None or value <= key.high)
@@ -227,9 +227,9 @@ class Settings:
         return replace(self.views, **limits, count_bytes=profile in COUNTING_BYTES)
 
     def for_tenant(self, name: str) -> "Settings":
-        """Return the settings of one tenant of a service: its own values, in a place of its own.
+        """Return the settings of one tenant of a service: its own values, and a store of its own.
 
-        Nothing of the machine is its: no file may be read, and no person is asked about a private
+        It has no access to the machine: no file may be read, and no person is asked about a private
         host. Domains that are denied to all stay denied.
         """
         own = self.tenants.get(name, TenantTable())

@@ -104,7 +104,7 @@ class _Relay:
         return len(self._waiting) >= MAX_WAITING
 
     async def _pass_held_on(self, server: MemoryObjectSendStream[Received]) -> None:
-        """Pass on what was held back, in order, as others are answered."""
+        """Pass on the requests that were held back, in order, as earlier ones are answered."""
         while True:
             while self._held and not self._is_full:
                 request, received = self._held.popleft()

@@ -58,7 +58,7 @@ class ArtifactStore(Protocol):
         return ()
 
     async def usage(self, *, own: bool = False) -> Usage:  # noqa: ARG002 - of one run
-        """Return how much is kept in all runs, or in that of puts alone. Default: in this run."""
+        """Return how much is kept: in all runs, or with ``own`` in the run of puts alone."""
         listed = (await self.list(limit=(await self.list(limit=0)).total)).facts
         size = sum(facts.size_bytes + (facts.text_bytes or 0) for facts in listed)
         expiries = [facts.expires_at.timestamp() for facts in listed if facts.expires_at]

@@ -302,7 +302,7 @@ def _kept_by(entry: Entry) -> dict[str, Any]:
 
 
 def _unwrapped_text(host: Host, names: tuple[str, ...], env: Environment, text: str) -> _Outcome:
-    """Return the file without gateways, byte for byte as before if that is known."""
+    """Return the settings file without gateways, byte for byte as it was if that was recorded."""
     outcome, program = _Outcome(text), list[str]()
     for path in _sections(host, text):
         servers = servers_of(host, outcome.text, path)
