@@ -5,6 +5,7 @@ from email.message import EmailMessage
 
 import pytest
 
+from fetchstash.errors import OutOfRange
 from tests.handlers.compounds import compound
 from tests.handlers.conftest import PartOf, Read
 
@@ -87,3 +88,17 @@ def test_history_of_html_is_kept_apart(read: Read, part: PartOf) -> None:
     assert ANSWER in shown
     assert "at ten?" not in shown
     assert "at ten?" in part("email", data, "quoted").text  # type: ignore[union-attr]
+
+
+def test_history_in_a_mailbox_is_read_by_the_number_of_its_mail(read: Read, part: PartOf) -> None:
+    bodies = [f"{ANSWER}\n\n{MARKED}", "Hello.", f"No.\n\n{HEADER}"]
+    box = b"".join(b"From a Mon Mar  2 10:00:00 2026\n" + mail(body) + b"\n" for body in bodies)
+    shown = read("mbox", box)[1]
+    assert '(quoted history: 3 lines, path="1/quoted")' in shown
+    assert '(quoted history: 6 lines, path="3/quoted")' in shown
+    assert "Shall we meet" not in shown
+    assert part("mbox", box, "1/quoted").text.rstrip("\n") == MARKED  # type: ignore[union-attr]
+    assert part("mbox", box, "3/quoted").text.rstrip("\n") == HEADER  # type: ignore[union-attr]
+    for path in ("2/quoted", "4/quoted", "quoted", "0/quoted", f"{'9' * 5_000}/quoted"):
+        with pytest.raises(OutOfRange):
+            part("mbox", box, path)

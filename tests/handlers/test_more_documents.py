@@ -229,6 +229,11 @@ def rtf(body: bytes) -> bytes:
     return HEAD + body + b"}"
 
 
+def form(properties: bytes, code: bytes = b"FORMCHECKBOX") -> bytes:
+    inner = rb"{\*\formfield{" + properties + rb"}}"
+    return rb"{\field{\*\fldinst " + code + b" " + inner + rb"}{\fldrslt }}"
+
+
 TEXTS = {
     "text": (rb"One.\par Two.\par", "One.\n\nTwo.\n\n"),
     "heading": (rb"\pard\outlinelevel0 Title\par\pard Text\par", "# Title\n\nText\n\n"),
@@ -238,7 +243,34 @@ TEXTS = {
     "codepage": (rb"\ansicpg932 \'82\'a0\'82\'a2\par", "あい\n\n"),
     "symbols": (rb"braces \{ \} and \\ and a\~b\_c\par", "braces { } and \\ and a b-c\n\n"),
     "picture": (rb"{\pict\pngblip 89504e47}shown\par", "shown\n\n"),
-    "field": (rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par", "link\n\n"),
+    "link": (
+        rb'{\field{\*\fldinst HYPERLINK "https://example.org/a b"}{\fldrslt the {\b link}}} ends\par',
+        "[the link](https://example.org/a%20b) ends\n\n",
+    ),
+    "link over paragraphs": (
+        rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt a\par b}}\par",
+        "a\n\nb\n\n",
+    ),
+    "date": (rb"{\field{\*\fldinst DATE}{\fldrslt 3 May}}\par", "3 May\n\n"),
+    "field in a field": (
+        rb"{\field{\*\fldinst IF {\field{\*\fldinst PAGE}{\fldrslt 1}}}{\fldrslt yes}}\par",
+        "yes\n\n",
+    ),
+    "box with a tick": (form(rb"\fftype1\ffres1\ffdefres0") + rb" Member\par", "[x] Member\n\n"),
+    "box as it was made": (form(rb"\fftype1\ffres25\ffdefres1") + rb" A\par", "[x] A\n\n"),
+    "box without a tick": (form(rb"\fftype1\ffres0\ffdefres1") + rb" B\par", "[ ] B\n\n"),
+    "list": (
+        rb"Urgency: "
+        + form(rb"\fftype2\ffres1{\*\ffname U}{\*\ffl Low}{\*\ffl H\'f6her}", b"FORMDROPDOWN")
+        + rb" now\par",
+        "Urgency: Höher now\n\n",
+    ),
+    "form of text": (
+        rb"Name: {\field{\*\fldinst FORMTEXT {\*\formfield{\fftype0}}}{\fldrslt Ada}}\par",
+        "Name: Ada\n\n",
+    ),
+    "form that is cut off": (rb"a\par {\field{\*\fldinst FORMCHECKBOX {\*\formfield{", "a\n\n"),
+    "properties of no form": (rb"\fftype1\ffres1{\*\ffl x}a\par", "a\n\n"),
     "binary": (rb"{\pict\bin5 }}}}}}shown\par", "shown\n\n"),
     "table": (
         rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par",

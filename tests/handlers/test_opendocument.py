@@ -159,6 +159,19 @@ def test_a_chart_gives_values_without_their_addresses(read: Read) -> None:
         assert "Sales" not in text
 
 
+def test_an_object_that_is_no_chart_is_named_where_it_stands(read: Read) -> None:
+    sheet = (
+        f"<x {SPACES}><office:automatic-styles><text:text>-</text:text></office:automatic-styles>"
+        "<office:body><office:spreadsheet/></office:body></x>"
+    )
+    members = {"Object 1/content.xml": sheet, "Object 2": "OLE"}
+    for place, named in (("Object 1", "spreadsheet (Object 1)"), ("Object 2", "object (Object 2)")):
+        kind = "object" if place == "Object 1" else "object-ole"
+        drawn = f'<draw:frame><draw:{kind} xlink:href="./{place}"/><draw:image xlink:href="./p"/></draw:frame>'
+        for around in (f"<text:p>So: {drawn} ends.</text:p>", f"<draw:page>{drawn}</draw:page>"):
+            assert f"[embedded: {named}]" in read("odf", odf(around, **members))[1]
+
+
 @pytest.mark.parametrize(
     ("name", "handler", "words", "absent"),
     [

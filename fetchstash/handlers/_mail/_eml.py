@@ -20,7 +20,7 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._mail._history import QUOTED, split_history
+from fetchstash.handlers._mail._history import QUOTED, History, split_history
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
@@ -63,7 +63,7 @@ class EmailHandler(Streamed, MemberParts):
             extraction_truncated=source.stat().st_size > _MAX_BYTES,
         )
         prose = Prose()
-        yield from write(message, prose, extracted, [])
+        yield from write(message, prose, extracted, History())
         attached = list(attachments(message))
         extracted.learn(members=len(attached))
         if attached:
@@ -75,17 +75,9 @@ class EmailHandler(Streamed, MemberParts):
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return an attachment, or the history that the mail quotes."""
-        if request.path == QUOTED and (history := self._history(request.source)):
+        if request.path == QUOTED and (history := _history(_load(request.source))):
             return part_text(history, request)
         return super().part(request)
-
-    def _history(self, source: Path) -> str:
-        """Return the quoted history, "" if there is none or an attachment has its name."""
-        message, history = _load(source), list[str]()
-        for _ in write(message, Prose(), Extracted(None), history):
-            pass
-        named = any(name == QUOTED for name, _ in attachments(message))
-        return "" if named else "\n\n".join(history)
 
     def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
@@ -115,11 +107,11 @@ def write(
     message: email.message.Message,
     prose: Prose,
     extracted: Extracted,
-    history: list[str] | None = None,
+    history: History,
 ) -> Iterator[Part]:
     """Write a message and those that it forwards; yield the parts that are full.
 
-    What they quote at their ends goes to ``history``, and stays in the text without it.
+    What they quote at their ends goes to ``history``.
     """
     for number, mail in enumerate(_messages(message)):
         prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
@@ -132,6 +124,15 @@ def write(
             hidden = write_body(text, prose, _header(mail, "Subject"), history, markup=is_markup)
             extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
             yield from prose.full()
+
+
+def _history(message: email.message.Message) -> str:
+    """Return the quoted history, "" if there is none or an attachment has its name."""
+    history = History()
+    for _ in write(message, Prose(), Extracted(None), history):
+        pass
+    named = any(name == QUOTED for name, _ in attachments(message))
+    return "" if named else "\n\n".join(history.texts)
 
 
 def _inner(part: email.message.Message) -> list[email.message.Message]:
@@ -201,9 +202,7 @@ def _attachment(message: email.message.Message, name: str, path: str) -> email.m
     raise MailReason.NO_ATTACHMENT.error(name=path)
 
 
-def write_body(
-    text: str, prose: Prose, subject: str, history: list[str] | None, *, markup: bool
-) -> int:
+def write_body(text: str, prose: Prose, subject: str, history: History, *, markup: bool) -> int:
     """Write a body, its quoted history into ``history``; return how much was hidden in it."""
     from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
@@ -212,12 +211,12 @@ def write_body(
         page = whole(text)
         hidden = page.hidden
         text = "".join(piece.text for piece in page.parts)
-    own, quoted = split_history(text, subject) if history is not None else (text, "")
+    own, quoted = split_history(text, subject)
     (prose.markdown if markup else prose.paragraph)(own.replace("\r\n", "\n"))
-    if quoted and history is not None:
-        history.append(quoted)
+    if quoted:
+        history.texts.append(quoted)
         lines = counted(quoted.count("\n") + 1, "line")
-        prose.paragraph(f'(quoted history: {lines}, path="{QUOTED}")')
+        prose.paragraph(f'(quoted history: {lines}, path="{history.path}")')
     return hidden
 
 
@@ -274,7 +273,8 @@ class MboxHandler(Streamed, MemberParts):
             prose.page()
             try:
                 message = parse(raw)
-                yield from write(message, prose, extracted)
+                history = History(f"{count}/{QUOTED}")
+                yield from write(message, prose, extracted, history)
                 names = [f"{count}/{name}" for name, _ in attachments(message)]
             except NoText:
                 prose.paragraph("(a mail that cannot be read)")
@@ -289,17 +289,32 @@ class MboxHandler(Streamed, MemberParts):
         extracted.learn(pages=count, members=members, structure_info=counted(count, "mail"))
         yield from prose.end()
 
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return an attachment, or the history that a mail quotes ("3/quoted")."""
+        number, _, name = (request.path or "").partition("/")
+        mail = _numbered(request.source, number) if name == QUOTED else None
+        if mail and (history := _history(mail)):
+            return part_text(history, request)
+        return super().part(request)
+
     def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment, "3/name" for one of the third mail.
 
         Raises OutOfRange if there is none of that name.
         """
         number, _, attached = name.partition("/")
-        if number.isdecimal() and 1 <= int(number) <= _MAX_MAILS:
-            for raw in islice(mails(request.source), int(number) - 1, int(number)):
-                yield payload(_attachment(parse(raw), attached, name))
-                return
-        raise MailReason.NO_ATTACHMENT.error(name=name)
+        mail = _numbered(request.source, number)
+        if mail is None:
+            raise MailReason.NO_ATTACHMENT.error(name=name)
+        yield payload(_attachment(mail, attached, name))
+
+
+def _numbered(source: Path, number: str) -> email.message.Message | None:
+    """Return a mail of a mailbox by its number from 1, None if there is none."""
+    if not number.isdecimal() or len(number) > 5 or not 1 <= int(number) <= _MAX_MAILS:
+        return None
+    raw = next(islice(mails(source), int(number) - 1, None), None)
+    return None if raw is None else parse(raw)
 
 
 def mails(source: Path) -> Iterator[bytes]:

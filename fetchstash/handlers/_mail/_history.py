@@ -1,9 +1,19 @@
 """The history that a reply quotes below its own text, which is kept apart from it."""
 
 import re
+from dataclasses import dataclass, field
 
 QUOTED = "quoted"
-"""The path that answers the quoted history of a mail."""
+"""The path that answers the quoted history of a mail; "3/quoted" of the third in a mailbox."""
+
+
+@dataclass(slots=True)
+class History:
+    """The quoted history of a mail, and the path that answers it."""
+
+    path: str = QUOTED
+    texts: list[str] = field(default_factory=list[str])
+
 
 _FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|enc|i)\s*:", re.IGNORECASE)
 _SEPARATOR = re.compile(

@@ -9,7 +9,7 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._mail._eml import write_body
-from fetchstash.handlers._mail._history import QUOTED
+from fetchstash.handlers._mail._history import QUOTED, History
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._zip import CompoundFile
@@ -53,7 +53,7 @@ class MsgHandler(Streamed, MemberParts):
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
         body, is_markup = _body(message)
         if body.strip():
-            hidden = write_body(body, prose, title, [], markup=is_markup)
+            hidden = write_body(body, prose, title, History(), markup=is_markup)
             extracted.learn(hidden_removed=hidden)
         elif (_RTF,) in message.streams:
             extracted.fail(MailReason.MAIL_RTF.cause())
@@ -102,10 +102,10 @@ def _body(message: CompoundFile) -> tuple[str, bool]:
 def _history(message: CompoundFile) -> str:
     """Return the quoted history, "" if there is none or an attachment has its name."""
     body, is_markup = _body(message)
-    history: list[str] = []
+    history = History()
     write_body(body, Prose(), _text(message, _SUBJECT), history, markup=is_markup)
     named = any(name == QUOTED for name, _ in _attachments(message))
-    return "" if named else "".join(history)
+    return "" if named else "".join(history.texts)
 
 
 def _text(message: CompoundFile, tag: str, storage: str = "") -> str:

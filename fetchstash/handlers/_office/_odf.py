@@ -14,6 +14,7 @@ from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._fields import Form
 from fetchstash.handlers._office._odf_styles import OdfStyles, TextStyle
+from fetchstash.handlers._office._ooxml import embedded
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
@@ -170,7 +171,7 @@ class _Reader:
         self._shapes: list[Shape] = []
         self._open_shapes: list[Shape] = []
         self._charts: list[Node] = []
-        self._formulas: dict[str, str] = {}  # "" for an object of another kind
+        self._objects: dict[str, str] = {}  # what stands for them, "" for a chart
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: _Comment | None = None
         self._prose = prose
@@ -287,7 +288,7 @@ class _Reader:
                 frame.picture = get("href") or "-"
             case "title" | "desc" if frame and frame.depth == len(self._paragraphs):
                 self._label = []
-            case "object" if frame:
+            case "object" | "object-ole" if frame:
                 self._read_object(get("href").removeprefix("./"))
             case "annotation":
                 self._comment = _Comment(get("name"), len(self._paragraphs))
@@ -485,18 +486,23 @@ class _Reader:
                 write()
 
     def _read_object(self, name: str) -> None:
-        if name not in self._formulas:  # a thousand frames may show one object
+        """Write a formula, or the name of any other object; keep a chart for later."""
+        if name not in self._objects:  # a thousand frames may show one object
             content = self._members.tree(f"{name}/content.xml", MAX_MEMBER)
             math = next(content.all("math"), None)
-            self._formulas[name] = latex(math) if math else ""
-            if not self._formulas[name]:
+            is_chart = any(chart.get("class") for chart in content.all("chart"))
+            if math:
+                self._objects[name] = latex(math)
+            else:
+                self._objects[name] = "" if is_chart else embedded(_kind(content), name)
+            if is_chart:
                 self._charts.append(content)
-        formula = self._formulas[name]
-        if formula and self._paragraphs:
-            self._paragraphs[-1].runs.mark(formula)
-        elif formula:
+        shown = self._objects[name]
+        if shown and self._paragraphs:
+            self._paragraphs[-1].runs.mark(shown)
+        elif shown:
             opens = [self.slides.open] if self.slides.count else []
-            self._put(formula, *opens, partial(self._prose.paragraph, formula))
+            self._put(shown, *opens, partial(self._prose.paragraph, shown.strip()))
 
     def _write_charts(self) -> None:
         while self._charts and not self._tables:
@@ -554,6 +560,12 @@ class _Tables(Prose):
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         self._reader.table(rows)
+
+
+def _kind(content: Node) -> str:
+    """Return what a document is, by the element within its body (section 3.7): spreadsheet."""
+    body = next(content.all("body"), content)
+    return next((piece.tag for piece in body.pieces if isinstance(piece, Node)), "")
 
 
 def _is_hidden(get: Callable[[str], str]) -> bool:

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field as dataclass_field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
+from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
@@ -42,14 +44,18 @@ _SKIPPED = {
     # "Bullets and Numbering", "Pictures", "Objects", "Drawing Objects"
     "listtext", "pntext", "pntxta", "pntxtb", "pict", "nonshppict", "picprop", "blipuid",
     "object", "sp", "do",
-    # "Bookmarks", "Fields", "Index Entries", "Table of Contents Entries", "Comments"
-    "bkmkstart", "bkmkend", "fldinst", "datafield", "formfield", "xe", "txe", "rxe", "tc", "tcn",
+    # "Bookmarks", "Index Entries", "Table of Contents Entries", "Comments"
+    "bkmkstart", "bkmkend", "datafield", "xe", "txe", "rxe", "tc", "tcn",
     "atnid", "atnauthor", "atntime", "atnicn", "atnref", "atndate", "atnparent", "atrfstart",
     "atrfend",
 }  # fmt: skip
 _MARGINS = {
     f"{kind}{side}": kind.capitalize() for kind in ("header", "footer") for side in ("", *"lrf")
 }
+# What is no text of the document and says what a field shows ("Fields", "Form Fields").
+_OF_FIELDS = {"fldinst", "formfield", "ffl"}
+_MAX_FIELDS = 100  # that are open
+_MAX_ENTRY = 1_000
 _MAX_MARGINS = 200
 _ENDS = {"par", "sect", "page", "cell", "row"}
 _SIGNS: Mapping[str, str] = {
@@ -120,6 +126,31 @@ class _State:
     fallback_chars: int = 1
     font: int = -1
     lists_fonts: bool = False
+    of_field: str = ""  # "fldinst" within the code of a field, "ffl" within an entry of its list
+
+
+@dataclass(slots=True)
+class _Field:
+    """An open field: its depth in groups, and the paragraph and the piece that it begins at."""
+
+    depth: int
+    paragraph: int
+    piece: int
+    field: Field = dataclass_field(default_factory=partial(Field, form=Form()))
+    entry: str = ""
+
+    def add(self, text: str, group: str) -> None:
+        """Add text of a group that says what the field shows."""
+        if group == "fldinst":
+            self.field.add_code(text)
+        elif group == "ffl":
+            self.entry = (self.entry + text)[:_MAX_ENTRY]
+
+    def end_entry(self) -> None:
+        """Add the entry of its list that was read last."""
+        if self.field.form:
+            self.field.form.add_entry(self.entry.strip())
+        self.entry = ""
 
 
 class _Reader:
@@ -134,6 +165,8 @@ class _Reader:
         self._too_deep = 0
         self._is_optional = False
         self._pieces: list[str] = []
+        self._paragraphs = 0  # that have ended
+        self._fields: list[_Field] = []
         self._bytes = bytearray()
         self._to_skip = 0
         self._level = 0
@@ -185,7 +218,10 @@ class _Reader:
         state = self._states[-1]
         if word == "f" and number is not None:
             self._change(font=number)
-        if self._is_optional or word in _SKIPPED:
+        if word in _OF_FIELDS:
+            self._change(skipped=True, of_field=word)
+            self._is_optional = False
+        elif self._is_optional or word in _SKIPPED:
             self._change(skipped=True, lists_fonts=word == "fonttbl" or state.lists_fonts)
             self._is_optional = False
         elif word in _MARGINS:
@@ -220,6 +256,11 @@ class _Reader:
                 self._change(hidden=number != 0)
             case "title":
                 self._change(is_title=True)
+            case "field" if len(self._fields) < _MAX_FIELDS:
+                place = self._paragraphs, len(self._pieces)
+                self._fields.append(_Field(len(self._states), *place))
+            case "fftype" | "ffres" | "ffdefres" if self._fields and number is not None:
+                _take_form(word, number, self._fields[-1].field.form or Form())
             case "bin":
                 return max(number or 0, 0)
             case _:
@@ -234,7 +275,12 @@ class _Reader:
         if self._too_deep:
             self._too_deep -= 1
         elif len(self._states) > 1:
-            label = self._states.pop().margin
+            ended = self._states.pop()
+            if self._fields and ended.of_field == "ffl" != self._states[-1].of_field:
+                self._fields[-1].end_entry()
+            elif self._fields and len(self._states) < self._fields[-1].depth:
+                self._end_field(self._fields.pop())
+            label = ended.margin
             if label and not self._states[-1].margin:
                 text = " ".join("".join(self._margin).split())
                 self._margin.clear()
@@ -267,7 +313,10 @@ class _Reader:
             self._fonts[state.font] = text.partition(";")[0]
         font = self._font()
         text = seen(text, font) if font else without_private(text)
-        if state.is_title:
+        if state.of_field:
+            if self._fields:
+                self._fields[-1].add(text, state.of_field)
+        elif state.is_title:
             self.title.append(text)
         elif state.hidden and not state.skipped:
             self.hidden += 1
@@ -276,8 +325,21 @@ class _Reader:
         elif not state.skipped:
             self._pieces.append(text)
 
+    def _end_field(self, ended: _Field) -> None:
+        """Make the result of a link a link, and write what a field without a result shows."""
+        state = self._states[-1]
+        if state.skipped or state.hidden or state.margin or ended.paragraph != self._paragraphs:
+            return
+        result = "".join(self._pieces[ended.piece :])
+        target = ended.field.target()
+        if not result.strip():
+            self._pieces.append(ended.field.without_result())
+        elif target:
+            self._pieces[ended.piece :] = [f"[{result}]({target})"]
+
     def _paragraph(self) -> str:
         """Return the open paragraph and begin a new one. Joins surrogate pairs."""
+        self._paragraphs += 1
         text = "".join(self._pieces).strip()
         self._pieces.clear()
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -297,6 +359,16 @@ class _Reader:
             self._rows.append(self._row)
         self.prose.table(self._rows)
         self._row, self._rows = [], []
+
+
+def _take_form(word: str, value: int, form: Form) -> None:
+    """Take a property of a form field ("Form Fields")."""
+    if word == "fftype":
+        form.is_box = value == 1  # 0 is text, 2 a list
+    elif word == "ffres":
+        form.chosen = None if value == CHOSE_NONE else value
+    else:
+        form.default = value
 
 
 def _codec(codepage: int | None) -> str:
