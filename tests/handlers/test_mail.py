@@ -280,3 +280,75 @@ def test_recipients_come_with_all_their_addresses(read: Read) -> None:
 def test_a_charset_that_is_no_name_costs_no_text(read: Read) -> None:
     data = b'Content-Type: text/plain; charset="u\0f"\nSubject: x\n\nstill here'
     assert "still here" in read("email", data)[1]
+
+
+ARCHIVE = """From: <Saved by Blink>
+Snapshot-Content-Location: https://example.org/p
+Content-Type: multipart/related; type="text/html"; %sboundary=B
+
+--B
+Content-Type: text/html
+Content-Location: https://example.org/ad
+
+<p>An advertisement.</p>
+--B
+Content-Type: text/html
+Content-ID: <main>
+Content-Location: %s
+
+<p>The saved page.</p>
+--B--
+"""
+ENCRYPTED = {
+    "PGP": (
+        "email",
+        b"Content-Type: multipart/encrypted; boundary=x\n\n--x\n\nVersion: 1\n--x--\n",
+    ),
+    "S/MIME": ("email", b"Content-Type: application/pkcs7-mime\n\nMIIB"),
+    "in a mailbox": (
+        "mbox",
+        b"From a Fri May  1 10:00:00 2026\nContent-Type: application/x-pkcs7-mime\n\nMIIB",
+    ),
+    "Outlook": (
+        "msg",
+        compound(
+            {
+                "__properties_version1.0": bytes(32),
+                "__substg1.0_001A001F": wide("IPM.Note.SMIME"),
+                "__attach_version1.0_#00000000/__substg1.0_3707001F": wide("smime.p7m"),
+            }
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "location"), [('start="<main>"; ', ""), ("", "https://example.org/p")]
+)
+def test_a_web_archive_shows_the_page_that_it_begins_with(
+    read: Read, start: str, location: str
+) -> None:
+    assert read("mhtml", (ARCHIVE % (start, location)).encode())[1] == "The saved page.\n"
+
+
+@pytest.mark.parametrize(("handler", "data"), ENCRYPTED.values(), ids=list(ENCRYPTED))
+def test_an_encrypted_mail_says_so(read: Read, handler: str, data: bytes) -> None:
+    assert "(the text of this mail is encrypted" in read(handler, data)[1]
+
+
+def test_a_paragraph_that_begins_with_from_parts_no_mail(read: Read) -> None:
+    """Programs that write Content-Length quote no such line."""
+    first = b"From ada@example.org Fri May  1 10:00:00 2026\nSubject: A\n\nHello.\n\n"
+    extracted, text = read("mbox", first + b"From here on all is well.\n\n" + first)
+    assert text.count("From here on all is well.") == 1
+    assert extracted.facts.pages == 2
+
+
+def test_names_of_attachments_of_outlook_stand_on_one_line_each(read: Read) -> None:
+    names = ("a\n\n# Head", "3 b", "b", "b", "..\\..\\x.exe")
+    mail = {"__properties_version1.0": bytes(32)}
+    for number, name in enumerate(names):
+        mail[f"__attach_version1.0_#{number:08}/__substg1.0_3707001F"] = wide(name)
+    shown = ["a # Head", "3 b", "b", "4 b", "..\\..\\x.exe"]
+    lines = "".join(f"- {name} (a message or an object)\n" for name in shown)
+    assert lines in read("msg", compound(mail))[1]

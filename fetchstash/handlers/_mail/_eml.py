@@ -34,6 +34,7 @@ _MEDIA_TYPE = "message/rfc822"
 _MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 100_000
 _MAX_PARTS = 1_000
+ENCRYPTED = "(the text of this mail is encrypted, or signed so that it is not read)"
 _SHOWN = (
     "From",
     "Sender",
@@ -124,6 +125,8 @@ def write(
             hidden = write_body(text, prose, _header(mail, "Subject"), history, markup=is_markup)
             extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
             yield from prose.full()
+        if _is_encrypted(mail):
+            prose.paragraph(ENCRYPTED)
 
 
 def _history(message: email.message.Message) -> str:
@@ -133,6 +136,13 @@ def _history(message: email.message.Message) -> str:
         pass
     named = any(name == QUOTED for name, _ in attachments(message))
     return "" if named else "\n\n".join(history.texts)
+
+
+def _is_encrypted(mail: email.message.Message) -> bool:
+    """Return whether a mail is encrypted by PGP (RFC 3156) or by S/MIME (RFC 8551)."""
+    media_type = mail.get_content_type()
+    is_smime = media_type in {"application/pkcs7-mime", "application/x-pkcs7-mime"}
+    return media_type == "multipart/encrypted" or is_smime
 
 
 def _inner(part: email.message.Message) -> list[email.message.Message]:
@@ -256,6 +266,8 @@ def _date(message: email.message.Message) -> str:
 
 _MAX_MAILS = 20_000
 _MAX_LINE = 1024 * 1024
+# The line before a mail (RFC 4155); "From here on" begins a paragraph where nothing quotes it.
+_DATED = re.compile(rb"From .*\d:\d\d")
 # A line of a body that begins with "From " was quoted by a ">" more than it had.
 _QUOTED = re.compile(rb">+From ")
 
@@ -322,13 +334,14 @@ def mails(source: Path) -> Iterator[bytes]:
     lines: list[bytes] = []
     size = 0
     after_blank = True
-    begun = False
+    begun = is_dated = False
     with source.open("rb") as file:
         while line := file.readline(_MAX_LINE):
-            if after_blank and line.startswith(b"From "):
+            has_date = _DATED.match(line) is not None
+            if after_blank and line.startswith(b"From ") and (has_date or not is_dated):
                 if begun:
                     yield b"".join(lines)
-                lines, size, begun = [], 0, True
+                lines, size, begun, is_dated = [], 0, True, has_date
             elif size < _MAX_BYTES:
                 lines.append(line[1:] if _QUOTED.match(line) else line)
                 size += len(line)
@@ -361,18 +374,34 @@ def _page(source: Path, hints: Hints) -> Generator[tuple["HtmlHandler", Path, Hi
     with source.open("rb") as file:
         raw = file.read(_MAX_BYTES)
     message = parse(raw)
-    for part in islice(message.walk(), _MAX_PARTS):
-        if part.get_content_type() in {"text/html", "application/xhtml+xml"} and (
-            not part.is_multipart()
-        ):
-            with tempfile.TemporaryDirectory(prefix="page-") as folder:
-                page = Path(folder) / "page.html"
-                page.write_bytes(payload(part))
-                address = str(
-                    part.get("Content-Location") or message.get("Snapshot-Content-Location") or ""
-                )
-                url = address if address.startswith(("http://", "https://")) else ""
-                charset = part.get_content_charset() or ""
-                yield HtmlHandler(), page, replace(hints, charset=charset, url=url)
-            return
-    raise MailReason.MHTML_NO_PAGE.error()
+    part = _root(message)
+    with tempfile.TemporaryDirectory(prefix="page-") as folder:
+        page = Path(folder) / "page.html"
+        page.write_bytes(payload(part))
+        address = str(
+            part.get("Content-Location") or message.get("Snapshot-Content-Location") or ""
+        )
+        url = address if address.startswith(("http://", "https://")) else ""
+        charset = part.get_content_charset() or ""
+        yield HtmlHandler(), page, replace(hints, charset=charset, url=url)
+
+
+def _root(message: email.message.Message) -> email.message.Message:
+    """Return the page of a web archive: that of ``start`` (RFC 2387, section 3.2), else the first.
+
+    Frames and advertisements are pages, too. Raises NoText if there is none.
+    """
+    pages = [
+        part
+        for part in islice(message.walk(), _MAX_PARTS)
+        if part.get_content_type() in {"text/html", "application/xhtml+xml"}
+        and not part.is_multipart()
+    ]
+    if not pages:
+        raise MailReason.MHTML_NO_PAGE.error()
+    start, saved = message.get_param("start"), message.get("Snapshot-Content-Location")
+    for name, value in (("Content-ID", start), ("Content-Location", saved)):
+        for part in pages:
+            if value and part.get(name) == value:
+                return part
+    return pages[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._mail._eml import write_body
+from fetchstash.handlers._mail._eml import ENCRYPTED, write_body
 from fetchstash.handlers._mail._history import QUOTED, History
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
@@ -18,7 +18,7 @@ from fetchstash.text import counted
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO = "0037", "0C1A", "5D01", "0E04"
-_CC, _BODY, _HTML = "0E03", "1000", "1013"
+_CC, _BODY, _HTML, _CLASS = "0E03", "1000", "1013", "001A"
 _RTF = "__substg1.0_10090102"  # compressed ([MS-OXRTFCP])
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
@@ -57,6 +57,8 @@ class MsgHandler(Streamed, MemberParts):
             extracted.learn(hidden_removed=hidden)
         elif (_RTF,) in message.streams:
             extracted.fail(MailReason.MAIL_RTF.cause())
+        elif _text(message, _CLASS).startswith("IPM.Note.SMIME"):
+            prose.paragraph(ENCRYPTED)
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
         if attachments:
@@ -144,11 +146,11 @@ def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
     )
     taken: set[str] = set()
     for place, storage in enumerate(storages, start=1):
-        name = next(
-            (text for tag in _FILE_NAMES if (text := _text(message, tag, storage))),
-            f"attachment {place}",
-        )
-        unique = f"{place} {name}" if name in taken else name
+        names = (" ".join(_text(message, tag, storage).split()) for tag in _FILE_NAMES)
+        name = next(filter(None, names), f"attachment {place}")
+        number, unique = place, name
+        while unique in taken:
+            unique, number = f"{number} {name}", number + 1
         taken.add(unique)
         yield unique, storage
 
