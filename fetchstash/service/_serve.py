@@ -101,6 +101,9 @@ class Readiness:
                     except (FetchstashError, OSError) as error:
                         _log.warning("Not ready: %s", error)
                         reason = getattr(error, "code", "store_error")
+                    else:
+                        if reason:
+                            _log.warning("Not ready: %s", reason)
                     self._answers[check] = time.monotonic(), reason
                 if reason:
                     return reason

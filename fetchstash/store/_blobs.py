@@ -298,6 +298,16 @@ class Blobs:
         path.write_bytes(b"probe")
         path.unlink()
 
+    def failing(self) -> str:
+        """Return "disk_full" or "store_error" if no file can be put here, "" if one can."""
+        try:
+            if disk.is_full(self.folder):
+                return "disk_full"
+            self.probe()
+        except (OSError, StoreError):
+            return "store_error"
+        return ""
+
     def close(self) -> None:
         """Do nothing: nothing is open."""
 

@@ -242,6 +242,18 @@ class BucketBytes:
     def probe(self) -> None:
         self._bucket.probe()
 
+    def failing(self) -> str:
+        """Return "bucket", "cache" or "disk_full" where no document can be put, "" else.
+
+        A fetch writes into the spool of the cache before the bucket gets it.
+        """
+        try:
+            self._bucket.probe()
+        except StoreError:
+            return "bucket"
+        fault = self.cache.failing()
+        return "cache" if fault == "store_error" else fault
+
     def close(self) -> None:
         """Give up what a search still wants to read."""
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store._counts import Counts, CountsFile
-from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
+from fetchstash.store._disk import is_full, open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, in_thread
 
@@ -161,12 +161,19 @@ class FolderObjects(Objects):
         return {name: value for name, value in found.items() if value is not None}
 
     async def failing(self) -> str:
-        """Write, read and delete a value; return "store_error" where that fails."""
+        """Write, read and delete a value; return "disk_full" or "store_error" where that fails."""
+        if await self._is_full():
+            return "disk_full"
         key = f"ready/{secrets.token_hex(8)}"
         await self.write(key, b"ready")
         value = await self.read(key)
         await self.delete(key)
         return "" if value == b"ready" else "store_error"
+
+    @in_thread
+    def _is_full(self) -> bool:
+        # The first value makes the folder.
+        return is_full(next(at for at in (self._folder, *self._folder.parents) if at.exists()))
 
     async def aclose(self) -> None:
         await self._counted.aclose()
@@ -219,16 +226,12 @@ class CatalogObjects(Objects):
         return {key: bytes(data) for key, data in found}
 
     async def failing(self) -> str:
-        """Return "database" or "bucket" where that fails, "" else."""
+        """Return "database", "schema_newer", "schema_older", or what fails of the bytes."""
         try:
-            await self._run(lambda db: db.execute("SELECT 1"))
+            fault = await self._threads.run(self._database.schema_fault)
         except StoreError:
             return "database"
-        try:
-            await self._threads.run(self._data.probe)
-        except StoreError:
-            return "bucket"
-        return ""
+        return fault or await self._threads.run(self._data.failing)
 
     async def aclose(self) -> None:
         self._data.close()

@@ -147,6 +147,17 @@ class Database:
             known = "INSERT INTO setting VALUES ('tenant', ?) ON CONFLICT DO NOTHING"
             db.execute(known, (self._tenant.encode(),))
 
+    def schema_fault(self) -> str:
+        """Return why this version changes nothing in the schema, in one word; "" if it may.
+
+        Another replica migrated it, or an operator restored an older dump; a start migrates that.
+        """
+        with self.connection() as db:
+            taken = self._version(db)
+        if taken > len(STEPS):
+            return "schema_newer"
+        return "schema_older" if taken < len(STEPS) else ""
+
     def drop(self) -> None:
         """Remove the schema with all that it holds."""
         with self.connection() as db:

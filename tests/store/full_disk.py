@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import StoreError
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_objects, open_store
 from fetchstash.text.ranges import Ranges
 
 CHECKPOINT = re.compile(r"(wal_autocheckpoint = )\d+")
@@ -102,6 +102,8 @@ async def main(folder: Path) -> None:
     await read(store, refs)
     fill(folder)
     await read(store, refs)
+    objects = await open_objects(limits)
+    assert await objects.failing() == "disk_full"
     try:
         await put(store, 10)
     except StoreError as error:
@@ -119,6 +121,8 @@ async def main(folder: Path) -> None:
     for junk in folder.glob("junk-*"):
         junk.unlink()
     os.sync()
+    assert await objects.failing() == ""
+    await objects.aclose()
     last = await open_store(limits)
     await read(last, refs)
     assert await put(last, 1000)

@@ -15,6 +15,7 @@ from fetchstash.store import (
     MemoryObjects,
     Objects,
     StoreLimits,
+    _disk,
     _postgres,
     _schema,
     open_objects,
@@ -181,3 +182,51 @@ async def test_a_team_store_of_an_earlier_version_gets_counts_and_keeps_its_toke
         assert await now.items() == {"tokens/a": b"value"}
         assert await now.counts.add("requests", {("acme", 1): 2}, 0, 0) == {("acme", 1): 2}
         await now.aclose()
+
+
+def _set_schema(catalog: str, version: int) -> None:
+    database = _postgres.Database(catalog, "")
+    with database.connection() as db:
+        db.execute("UPDATE setting SET value = ? WHERE name = 'schema'", (str(version).encode(),))
+    database.close()
+
+
+@pytest.mark.parametrize("kind", ["team", "bucket"])
+async def test_a_store_that_another_version_migrated_says_so(kind: str, tmp_path: Path) -> None:
+    known = len(_schema.STEPS)
+    with empty_place(kind) as place:
+        objects = await open_objects(StoreLimits(tmp_path / "store", **place))
+        assert await objects.failing() == ""
+        for version, word in ((known + 1, "schema_newer"), (known - 1, "schema_older")):
+            _set_schema(place["catalog"], version)
+            assert await objects.failing() == word
+        _set_schema(place["catalog"], known)
+        assert await objects.failing() == ""
+        await objects.aclose()
+
+
+async def test_a_cache_that_cannot_be_written_is_named_until_it_can(tmp_path: Path) -> None:
+    with empty_place("bucket") as place:
+        objects = await open_objects(StoreLimits(tmp_path / "store", **place))
+        [spool] = tmp_path.rglob("spool")
+        spool.rmdir()
+        spool.touch()  # as root, rights alone keep nobody from writing
+        assert await objects.failing() == "cache"
+        spool.unlink()
+        assert await objects.failing() == ""
+        await objects.aclose()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a put does not ask there either")
+@pytest.mark.parametrize("kind", ["folder", "team", "bucket"])
+async def test_a_disk_that_takes_no_put_is_named(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with empty_place(kind) as place:
+        objects = await open_objects(StoreLimits(tmp_path / "store", **place))
+        assert await objects.failing() == ""
+        with monkeypatch.context() as patch:
+            patch.setattr(_disk, "MIN_FREE_BYTES", 2**62)
+            assert await objects.failing() == "disk_full"
+        assert await objects.failing() == ""
+        await objects.aclose()
