@@ -390,6 +390,7 @@ def _decide(signals: Signals, provider: str) -> Verdict:
         or _vetoed(signals, words.text)
         or _by_code(codes, words, provider)
         or _by_rules((*SERVER_ERRORS, *WORDINGS), words)
+        or _by_sizes(words)
         or _by_build(codes, words)
         or _bare_status(words, provider)
         or Verdict("not_overflow")
@@ -427,6 +428,30 @@ def _by_code(codes: Iterable[str], words: _Words, provider: str) -> Verdict | No
             outcome = "overflow_tokens"
         if outcome:
             return _verdict(outcome, words, "", code, f"code-{code}")
+    return None
+
+
+STATED_OVER_LIMIT = "stated-over-limit"
+"""The rule of a sentence that no wording fits, and that states a size above a limit."""
+
+_OF_AN_OUTPUT = re.compile(
+    r"output|completion|max_(?:new_)?tokens|budget|thinking|reasoning|\bbetween\b"
+)
+_COUNTED_TOKENS = re.compile(r"\d[km]? ?(?:tokens?|jetons|トークン|토큰|токен)|\btokens?[=:]")
+
+
+def _by_sizes(words: _Words) -> Verdict | None:
+    """Read a sentence of a new wording that states what was sent, and a limit below it."""
+    for line in words.lines:
+        if (
+            not _COUNTED_TOKENS.search(line)
+            or _OF_AN_OUTPUT.search(line)
+            or _rule_of(WORDINGS, line)
+        ):
+            continue
+        limit, asked, _ = read_numbers(line)
+        if limit and asked and asked > limit:
+            return _verdict("overflow_tokens", words, line, line[:200], STATED_OVER_LIMIT)
     return None
 
 

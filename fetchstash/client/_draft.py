@@ -24,7 +24,6 @@ from fetchstash.client._streams import an_object, is_object
 from fetchstash.client._stubs import (
     ARGUMENTS_TARGET,
     HISTORY_TARGET,
-    MOST_PREVIEW_TOKENS,
     RESULT_TARGET,
     WORTH,
     ToolCall,
@@ -333,9 +332,9 @@ class Draft:
             self.stub_latest(goal)
 
     def stub_latest(self, goal: int) -> None:
-        """Give results of the latest exchange a preview instead, largest first, until ``goal``.
+        """Give results of the latest exchange a preview instead, until ``goal`` is reached.
 
-        As few as possible go, and these share the room that is left.
+        They share the room evenly: all that are above one size come down to it.
         """
         latest = next((unit for unit in reversed(self.units) if unit.exchange), None)
         if latest is None or self.size <= goal:
@@ -351,11 +350,11 @@ class Draft:
         results.sort(key=self.size_of, reverse=True)
         sizes = [self.size_of(part) // self.scale for part in results]
         count, share = _shares(sizes, (self.size - goal) // self.scale + 1)
-        target = max(
-            share // 50 * 50, RESULT_TARGET
-        )  # rounded, so that a retry makes the same stub
-        for part in results[:count]:
+        for part, size in zip(results[:count], sizes, strict=False):
             self.candidates += 1
+            room = min(share, int(size * WORTH))
+            # Rounded, so that a retry makes the same stub.
+            target = max(room // 50 * 50, RESULT_TARGET)
             make = partial(self._preview, part, target * self.scale)
             if self._put(part, 2, (target, PREVIEW + self._name_of(part)), make):
                 self.stage = max(self.stage, 2)
@@ -443,9 +442,12 @@ class Draft:
 
 
 def _shares(sizes: Sequence[int], excess: int) -> tuple[int, int]:
-    """Return how many of the falling ``sizes`` to replace, and the tokens that each may have."""
-    for count in range(1, len(sizes) + 1):
+    """Return how many of the falling ``sizes`` to bring down to one size, and that size in tokens.
+
+    It is the largest with which they are smaller by ``excess`` together.
+    """
+    for count, following in enumerate([*sizes[1:], 0], 1):
         share = (sum(sizes[:count]) - excess) // count
-        if share >= RESULT_TARGET:
-            return count, min(share, MOST_PREVIEW_TOKENS, int(sizes[count - 1] * WORTH))
-    return len(sizes), RESULT_TARGET
+        if share >= following:
+            return count, share
+    return len(sizes), 0

@@ -38,12 +38,17 @@ _TOKENS = r"(?:tokens?|jetons|トークン|토큰|tokens? de)"
 # Each list reads one field, the first pattern that finds a number wins.
 _LIMITS = _patterns(
     r"\d\)? \+ \d+ > {N}",
+    r"\bfull[^\d\n]{1,4}\d[\d,]* ?(?:/|of) ?{N}",
+    r"\b(?:window|ceiling|cap)(?: is| of)?:? {N}",
+    r"\bfit (?:into|in|within) (?:the )?{N}",
+    r"{N} can be (?:held|read|processed|handled|taken)",
+    r"(?:допустимо|максимум|не более|лимит)\W{0,3}{N}",
     r"> ?{N} ?(?:tokens? )?(?:maximum|max|limit)",
     r"must be <= ?{N}",
     r"should be \[\d+, ?{N}",
     r"limit for this model is {N}",
     r"context length of \S{1,80} is {N}",
-    r"(?:maximum |max |model'?s? |available |a )?context(?: |_)?(?:length|window|size)?\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*(?:\W|上限){0,6}{N}(?! (?:prompt|input))",
+    r"(?:maximum |max |model'?s? |available |a )?context(?: |_)?(?:length|window|size)?\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*(?:[^\w.\n]|\.(?! )|上限){0,6}{N}(?! (?:prompt|input))",
     r"max(?:imum)? (?:allowed )?(?:prompt length|model length|sequence length|input length|input tokens?|input characters|request body size|content length|"
     r"number of (?:input )?tokens(?: allowed)?|payload size|body size|document size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
     r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
@@ -72,27 +77,37 @@ _LIMITS = _patterns(
     rf"(?:overflow|exceeded|full) (?:after|at) {{N}} {_TOKENS}",
     rf"(?:window|context|contexte|contexto|fenster)\b[^\d\n]{{0,30}}\({{N}} {_TOKENS}\)",
     r"> ?{N}",
-    r"(?:上限|限制|超出|超过|最大|支持的|最多支持|최대)[^\d\n]{0,20}{N}",
+    r"(?:上限|限制|超出|超过|最大|支持的|最多支持|최대)(?:(?!输入|请求|提供|当前|요청)[^\d\n]){0,20}{N}",
 )
 _INPUTS = _patterns(
     r"\({N} (?:in the messages|in your prompt|of text input)",
     r"{N} tokens from the input",
     r"{N} \+ \d+ >",
+    r"\bfull[^\d\n]{1,4}{N} ?(?:/|of) ?\d",
     r"given: {N} `?inputs",
     r"(?:messages|prompt|input) (?:resulted in|contains?|has|is)(?: at least)? {N}(?: input)? tokens",
     r"{N} (?:input|prompt) tokens",
+    rf"{{N}} {_TOKENS},? (?:window|limit|max\w*|context)\b",
+    r"\btotal of {N} tokens",
+    r"\b(?:chat|conversation|thread|history) (?:is|has) {N} tokens",
+    r"{N} tokens,? (?:do|does|did) not fit",
+    r"\b(?:request|payload|body|message) size (?:of )?{N}",
+    r"too many (?:\w+ )?tokens\b[^\d\n]{0,14}{N}",
+    r"sequence length {N} (?:is|exceeds)",
+    r"\byou (?:gave|sent|passed|submitted)(?: me| us)? {N}",
     r"max_total_tokens \({N}",
     r"request (?:has|contains) {N}",
     r"{N} (?:tokens? )?>",
     r"(?:is |are )?too (?:long|large|big):? \(?{N}",
     r"requested:? {N}(?! output)",
-    r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?: ?{N}",
+    r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?[:=] ?{N}",
     r"keep the first {N} tokens",
     r"input token count (?:is )?\(?{N}",
     r"number of (?:input |prompt )?tokens,? (?:is )?\(?{N}",
     r"(?:total message size|actual body size|body size|input length|prompt length|current length is|(?<!context )(?<!model )(?<!sequence )length|string length)\b[ (]*(?:is |of )?{N}",
     r"(?<!total )(?<!sequence )\blength of (?:[\w,]+ ){1,8}is {N}",
     r"(?:request|prompt|input|count|tokens|token count of) \(?{N}",
+    r"(?:prompt|input|request|conversation|messages?) with {N} tokens",
     r"(?:prompt|input|request|body|payload|message|sequence)(?: body| payload| size| length| token count)? of (?:length |size )?{N}",
     r"message larger than max \({N}",
     r"request input token count: {N}",
@@ -101,9 +116,12 @@ _INPUTS = _patterns(
     rf"\b(?:needs?|wanted|wants|used|uses|sent|you sent is|adds? up to|has|have|holds?|contains?|received|got) (?:a total of |about )?{{N}} ?(?:{_TOKENS}|bytes|\b)",
     r"(?:actual|got|received|given):? {N}",
     rf"(?:prompt|anfrage|invite|entrada|mensajes?|conversation|eingabe)\b[^\d\n]{{0,20}}\({{N}} {_TOKENS}\)",
-    rf"{{N}} {_TOKENS} (?:angefragt|solicitados|demandés|requested|were sent|given)",
+    rf"{{N}} {_TOKENS} (?:angefragt|solicitados|demandés|requested|(?:were |was )?(?:sent|given))",
+    rf"{{N}} {_TOKENS}が(?:入力|要求|送信)",
+    rf"\b(?:tem|tiene|hat|a|contient|contiene|enthält) {{N}} {_TOKENS}",
+    r"(?:запрошено|получено|передано|요청|입력)\W{0,3}{N}",
     r"limit of [\d,]+ (?:tokens )?exceeded \({N}\)",
-    r"(?:长度|请求)\W{0,2}{N}",
+    r"(?:长度|请求|输入|提供了?|包含)\W{0,3}{N}",
     r"(?:長すぎ|超え)\S{0,6}[::] ?{N}",
 )
 _OUTPUTS = _patterns(
@@ -140,12 +158,14 @@ _NO_SIZES = re.compile(
     r"\b(?:attempts?|retries|retry|port|shard|region|node|pid|worker|line|seed|trace|errno|latency|version)\b[ :=#]{1,3}\d[\d.]*(?: of \d+)?"
 )
 _ROUNDED = frozenset({"k", "m"})
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:\s\d{3})+(?![\d.,]\d)")
+_GROUPED_TOKENS = re.compile(rf"{_GROUPED.pattern}\s(?:{_TOKENS}|bytes)")
 _DIGITS = re.compile(r"\d[\d,_.]*")
 
 
 def read_numbers(line: str) -> Numbers:
     """Read the sizes out of the words of one line, in lower case."""
-    line = _NO_SIZES.sub("#", line)
+    line = _NO_SIZES.sub("#", _joined(line))
     limit, output = _first(_LIMITS, line), _first(_OUTPUTS, line)
     # Of readings of the input one that is above the limit goes first: it is what was refused.
     wanted = _first(_INPUTS, line, above=limit or 0) or _first(_INPUTS, line)
@@ -163,6 +183,13 @@ def read_numbers(line: str) -> Numbers:
         # Of two readings that contradict each other the input is the weaker one.
         wanted = None
     return Numbers(limit, wanted, output)
+
+
+def _joined(line: str) -> str:
+    """Return a line whose numbers have no spaces inside: "36 110 tokens"."""
+    if not _GROUPED_TOKENS.search(line):
+        return line
+    return _GROUPED.sub(lambda number: re.sub(r"\s", "", number[0]), line)
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], line: str, above: int = -1) -> int | None:
@@ -192,7 +219,7 @@ MEDIA = (
 """What counts as a picture, a document or a recording in the words of an error."""
 
 _ITEMS = rf"(?:\w+ ){{0,2}}{MEDIA}"
-_MOST = r"(?:at most|up to|no more than|more than|fewer than|maximum(?: of| is)?|max(?: of)?|limit(?:ed to| of| is)?|only|höchstens|como máximo|maximal|最多|上限(?:为)?)"
+_MOST = r"(?:at most|up to|no more than|more than|fewer than|maximum(?: of| is)?|max(?: of)?|limit(?:ed to| of| is)?|only|höchstens|como máximo|maximal|最多(?:支持)?|上限(?:为)?)"
 _MEDIA_LIMITS = _patterns(
     r"\+ \d[\d,]*(?: \w+)? > {N}",
     r"> ?{N}",
@@ -204,6 +231,9 @@ _MEDIA_LIMITS = _patterns(
     r"(?:max|limit|allowed|maximum)[^\d\n]{0,40}{N}",
     r"(?:must|should) (?:be|have) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
     r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
+    r"\b(?:above|over) the {N}",
+    r"最多(?:支持)?\W{0,3}{N}",
+    rf"{{N}} {_ITEMS} (?:at most|(?:is|are) the (?:most|limit|maximum))",
     r"(?:supports?|accepts?|allows?|takes?) (?:only )?{N}",
     r"{N} (?:is the (?:maximum|limit|most)|are allowed|allowed|erlaubt|per\b|at most)",
     r"exceed\w* {N}",
@@ -214,7 +244,9 @@ _MEDIA_INPUTS = _patterns(
     r"(?:sent|got|given|passed|provided|received|contains?|has|have|includes?|found|with)\W{0,3}(?:\w+ )?{N}",
     rf"{{N}} {_ITEMS}",
     rf"{MEDIA}\b[^\d\n]{{0,20}}\({{N}}\)",
-    r"resolution \(?{N} ?[x×]",
+    r"(?:resolution|is) \(?{N} ?[x×]",
+    r"\b(?:width|height|edge|side)(?: of)? {N}",
+    r"提供了? ?{N}",
     r"(?:is|size|of)\W{0,3}{N}(?= ?(?:which|exceeds|that|;|>))",
     r"\bcount\W{1,3}{N}",
 )

@@ -445,21 +445,22 @@ class Recovery:
                 self.report = report = Report("tokens", request.max_output, clamped, clamped)
                 return Attempt(sent.messages, clamped), report
             unit = _unit_of(verdict)
-            all_parts = parts(sent.messages, request.format)
-            size = Sizes(state, unit).total(sent.messages, all_parts)
+            size = _size(sent.messages, request, state, unit)
             sized = size_in_bytes if unit == "bytes" else json_tokens
             fixed = None if request.fixed is None else sized(request.fixed)
             goal = target_of(verdict, size, fixed).size
             draft = Draft(request.messages, request.format, state, self.policy, self.prefix, unit)
             report = shrink(draft, goal, size, for_retry=True)
             rewritten = draft.result()
+            # In the limit's unit: the stub of a picture by URL has more bytes and fewer tokens.
+            smaller = report.smaller and _size(rewritten, request, state, unit) < size
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             tell("compression_failed")
             if error is not None:
                 error.__cause__ = failed
             return None
         self.report = report
-        if not report.smaller or size_in_bytes(rewritten) >= size_in_bytes(sent.messages):
+        if not smaller:
             tell("not_smaller")
             if error is not None:
                 _mark(error, report)
@@ -490,6 +491,11 @@ def _as_request(request: Messages) -> Request:
 def _counted(request: Request, state: State, sent: Attempt) -> int:
     """Return the tokens of an attempt with all that is sent besides its messages."""
     return count_tokens(sent.messages, request.format, state) + json_tokens(request.fixed)
+
+
+def _size(messages: Sequence[Message], request: Request, state: State, unit: SizeUnit) -> int:
+    """Return the size of messages in the format of a request."""
+    return Sizes(state, unit).total(messages, parts(messages, request.format))
 
 
 def _unit_of(verdict: Verdict) -> SizeUnit:

@@ -153,9 +153,6 @@ LONG_OBJECT_CHARS = 2_000
 WORTH = 0.8
 """A stub with more than this share of its content is no gain: a prompt cache goes cold for it."""
 
-MOST_PREVIEW_TOKENS = 4_000
-"""A preview is no longer, whatever room there is: what is kept can be read piece by piece."""
-
 SMALLEST_PREVIEW_CHARS = 200
 """A shorter preview tells nothing that the summary does not."""
 

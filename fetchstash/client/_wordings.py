@@ -12,14 +12,14 @@ from fetchstash.client._rules import Rule
 
 # The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on
 # a long text.
-_WINDOW = r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|(?:input|token|attention) window|n_ctx|max_model_len|max_seq_len|(?:sequence|model) length)"
+_WINDOW = r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|(?:input|token|attention) window|n_ctx|max_model_len|max_seq_len|max_position_embeddings|(?:sequence|model) length)"
 _INPUT = (
     r"(?:prompts?|inputs?|messages?|conversation|chat history|history|requests?|contexts?|documents?|(?:input |prompt )?sequence|"
     r"(?:input|prompt|total|request(?:ed)?) tokens?(?: count)?|tokens? count|(?:number|sum|amount|count|total) of (?:\w+ ){0,3}tokens|tokens)"
 )
 _OVER = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|over the|(?:longer|larger|greater|bigger|more|higher) than|beyond|above|"
-    r"too (?:long|large|big|many)|(?:(?:do|does|did|will)(?: not|n't)|won't|can't|cannot) fit|no longer fits?|(?:run |ran )?out of|past the|fill(?:s|ed)?(?: up)?)"
+    r"too (?:long|large|big|many)|(?:(?:do|does|did|will)(?: not|n't)|won't|can't|cannot) fit|no longer fits?|outgr(?:own|ows|ew)|(?:run |ran )?out of|past the|fill(?:s|ed)?(?: up)?)"
 )
 _LIMIT = (
     rf"(?:{_WINDOW}|(?:max(?:imum)?|allowed|permitted|configured|supported|model'?s?)[ \w'`_-]{{0,30}}"
@@ -64,6 +64,13 @@ SERVER_ERRORS = (
         r"(?:find|found) a(?:ny)? kv slot for the batch",
         "llama.cpp, llama_decode returns 1; node-llama-cpp, issues 136 and 190",
         "could not find a KV slot for the batch (try reducing the size of the batch or increase the context)",
+    ),
+    Rule(
+        "gateway-many-images",
+        "overflow_media",
+        r"too many images in the message",
+        "new-api, whose own bound on pictures is sent as 500 (its issue 1233)",
+        "too many images in the message, max allowed is 16",
     ),
     Rule(
         "chinese-input",
@@ -166,7 +173,7 @@ WORDINGS = (
         rf"\btoo (?:many|much) (?:\w+ ){{0,2}}{_MEDIA}|\bzu viele {_MEDIA}|"
         rf"\b(?:number|count|total|amount) of (?:\w+ ){{0,3}}{_MEDIA}\b.{{0,60}}(?:exceed|over|more|greater|larger|above|limit|>)|"
         rf"{_MEDIA}(?: items?)? count\b.{{0,20}}(?:exceed|over|\d[^\n]{{0,12}}(?:>|limit|max))|"
-        rf"\b\d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}\b.{{0,80}}(?:exceed\w*|maximum|\bmax\b|limit|no more than|at most|up to|allowed|\bonly\b|more than)|"
+        rf"\b\d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}\b.{{0,80}}(?:exceed\w*|maximum|\bmax\b|limit|the most\b|no more than|at most|up to|allowed|\bonly\b|more than)|"
         rf"\b(?:at most|up to|no more than|more than|maximum(?: of| is)?|max(?: of)?|only|fewer than|limit of|limited to) \d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}|"
         rf"{_MEDIA}(?:\(s\))?(?: \w+)? ?(?:items?|inputs?)?:? \d+ (?:given|sent|provided|passed).{{0,20}}\d+ (?:allowed|max)|"
         rf"\b(?:maximum|max|allowed) (?:number|count|amount) of (?:\w+ ){{0,2}}{_MEDIA}|"
@@ -179,6 +186,7 @@ WORDINGS = (
     Rule(
         "media-size",
         "overflow_media",
+        r"\b(?:neither|no|each|either) (?:side|edge|dimension)\b.{0,30}\b(?:longer|larger|more|greater) than \d|"
         r"\b(?:images?|pictures?|screenshots?|photos?)\b(?: \w+)?(?:,? (?!tokens?)\S{1,40}){0,6}? (?:exceeds?|is over|(?:is |are )?(?:larger|bigger|wider|taller) than|(?:is |are )?too (?:large|big)|(?:must|should|may) (?:be|have) (?:under|below|at most|within|less|smaller|\d))|"
         r"\b(?:image|picture|screenshot) (?:base64 )?(?:size|dimensions?|resolution)\b.{0,60}(?:exceed|over|larger|limit|max)|"
         r"\bpictures? (?:\d+ )?(?:is|are) \d.{0,60}at most",
@@ -275,7 +283,7 @@ WORDINGS = (
         "over-window",
         "overflow_tokens",
         rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small(?!.{{0,20}}minimum)|too long|not enough|exhausted|reached|only \d)|"
-        rf"\bcontext[ _-]?(?:is |was )?(?:full|exhausted|exceeded|overflow\w*)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,3}}context\b(?! deadline)|"
+        rf"\bcontext[ _-]?(?:is |was )?(?:full|exhausted|exceeded|overflow\w*)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*(?:{_WINDOW}|max\w* context\b)|{_OVER} (?:the |its |max\w* |model'?s? ){{1,3}}context\b(?! deadline)|"
         rf"{_OVER} (?:the |this )?(?:selected |requested )?model (?:can|supports|allows|accepts)",
         "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita",
         "Your input exceeds the context window of this model.",
@@ -474,6 +482,8 @@ WORDINGS = (
         rf"\b\d[\d,]* (?:prompt |input )?tokens\b.{{0,30}}\b{_OVER}\b|\bseq(?:uence)?_?len\w*\W{{0,3}}\d+ ?>|"
         rf"\b(?:prompt|conversation|input|request|history|messages)\b.{{0,20}}(?:do|does|did|will|would)(?: not|n't) fit\b|"
         rf"\btokens? limit(?: of \d[\d,]*)? (?:was |is )?(?:exceeded|reached)|\byou(?: have|'ve)? sent \d[\d.,]*[km]? (?:input )?tokens\b.{{0,60}}\b(?:at most|limit|max\w*|only|up to)\b|"
+        rf"\b(?:cannot|can't|could not|unable to) fit (?:the |this )?(?:request|prompt|conversation|input|messages)\b|"
+        rf"\b(?:thread|chat|conversation|history|prompt|session)\b.{{0,12}}\boutgr(?:own|ows|ew)\b|"
         rf"\b{_WINDOW}\W{{1,3}}\d[\d,]*.{{0,10}}\bprompt[_ ]tokens\W{{1,3}}\d|\bmax(?:imum)? context \d[\d,]* tokens?.{{0,6}}\b(?:prompt|input|request)\b.{{0,8}}\d|"
         rf"\btoken budget\b.{{0,30}}\d.{{0,20}}\b(?:used|uses|needs?|has)\b|\blength (?:of )?\d[\d,]*\b.{{0,60}}\bmax_(?:input|seq|model|prompt)_?len\w*\W{{0,3}}\d|"
         rf"\b(?:chat|conversation|history|prompt)\b.{{0,12}}\b(?:grown|goes|went|gone|is) (?:beyond|past)\b",
@@ -484,9 +494,12 @@ WORDINGS = (
     Rule(
         "other-languages",
         "overflow_tokens",
-        r"(?:kontext\w*|prompt|eingabe|anfrage|contexte|contexto|invite|entrada|conversaci[oó]n|conversation|mensajes?|jetons|tokens?)\b[^\n]{0,50}(?:überschr\w+|zu lang|dépasse\w*|trop long\w*|supera\w*|excede\w*|demasiado larg\w+|muito long\w+)",
-        "gateways in German, French, Spanish and Portuguese",
+        r"(?:kontext\w*|prompt|eingabe|anfrage|contexte|contexto|invite|entrada|conversaci[oó]n|conversation|mensajes?|jetons|tokens?)\b[^\n]{0,50}(?:überschr\w+|zu lang|dépasse\w*|trop long\w*|supera\w*|excede\w*|demasiado larg\w+|muito long\w+)|"
+        r"\b(?:prompt|entrada|mensajes?|invite|anfrage|eingabe|conversa\w*)\b[^\n]{0,20}\d[\d.,]* (?:tokens?|jetons)\b[^\n]{0,30}(?:máxim\w+|maxim\w+|limite|límite|kontext\w*|contexte|contexto)\b[^\n]{0,40}\d|"
+        r"превыш\w+[^\n]{0,40}(?:контекст\w*|токенов|промпт\w*)|(?:контекст\w*|промпт\w*|токенов)[^\n]{0,40}(?:превыш\w+|слишком \w+)",
+        "gateways in German, French, Spanish, Portuguese and Russian",
         "Kontextlänge überschritten",
+        unless=r"\b(?:в|pro|par|por) (?:минуту|час|день|сутки|minute|stunde|tag|heure|jour|minuto|hora|día|dia)\b",
     ),
     Rule(
         "chinese-japanese-korean",

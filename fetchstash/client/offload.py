@@ -4,12 +4,13 @@ import atexit
 import os
 import tempfile
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
 from fetchstash.client._stubs import TEXT_KIND
-from fetchstash.errors import type_checked
+from fetchstash.errors import ExpiredRef, UnknownRef, type_checked
 
 
 @type_checked
@@ -19,7 +20,9 @@ class StoreOffload:
         recovery = Recovery(Policy(offload=StoreOffload(folder)))
 
     The store is asynchronous and a rewrite is not, so an event loop runs in a thread of its own,
-    from the first ``keep`` on. ``close``, the end of a ``with`` block or of the program ends it.
+    from the first ``keep`` on. The same text has the same reference as long as it is kept, in
+    another process too: a conversation that goes on there sends the same stubs, and the provider's
+    prompt cache stays warm. ``close``, the end of a ``with`` block or of the program ends it.
     """
 
     def __init__(self, folder: str | Path, run: str = "auto") -> None:
@@ -69,7 +72,13 @@ class StoreOffload:
         from fetchstash.store import Facts  # noqa: PLC0415 - as above
         from fetchstash.text.ranges import Ranges  # noqa: PLC0415 - as above
 
-        files = await to_thread.run_sync(self._spool, text)
+        # Found again as a document is by its URL.
+        url = f"fetchstash-client:{sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+        try:
+            kept = await self._store.touch((await self._store.get(url)).artifact_ref)
+            return str(kept.artifact_ref)
+        except (UnknownRef, ExpiredRef):
+            files = await to_thread.run_sync(self._spool, text)
         facts = Facts(
             content_kind=TEXT_KIND,
             media_type="text/plain",
@@ -77,7 +86,7 @@ class StoreOffload:
             handler="client",
             extracted_chars=len(text),
         )
-        put = await self._store.put(*files, facts, Ranges())
+        put = await self._store.put(*files, facts, Ranges(), url=url)
         return str(put.artifact_ref)
 
     def _spool(self, text: str) -> tuple[Path, Path]:

@@ -4,7 +4,10 @@
 gateways. Its first 67 rows were written before the rules were changed for this; on them the rules
 had a precision of .95 and a recall of .44 before, and .97 and .78 after the change, before any of
 them was looked at. The next 64, some of them quoted from public issues, were written then: 1.0 and
-.91.
+.91. Of 90 more, written after the wordings of public issues, the kind was right with 1.0 and .81 at
+first sight, 66 rows wholly; of 36 after those were mended with 1.0 and .74. Then came the rule of a
+size that a sentence states above its limit, in whatever words. Two rows had asked for what the
+contract excludes (a 5xx without a source, "32k" without a unit) and were corrected.
 Since then the rules were mended for what these rows showed, and all of them are a gate.
 """
 

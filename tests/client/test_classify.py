@@ -610,3 +610,28 @@ def test_an_answer_to_a_prompt_that_did_not_fit_has_a_verdict_of_its_own(
     verdict = classify(answer, sent_tokens=sent)
     assert (verdict.kind, verdict.action) == (kind, action)
     assert not verdict.overflow
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        (
+            "Votre requête contient 140000 jetons ; la limite est de 128000 jetons.",
+            (128_000, 140_000),
+        ),
+        ("Model accepts up to 200k tokens, received 214k tokens.", (200_000, 214_000)),
+        ("Model accepts up to 200k tokens, received 100k tokens.", None),
+        ("max_completion_tokens must be between 1 and 16384, got 20000 tokens", None),
+        ("thinking budget of 40000 tokens, the limit is 32000 tokens", None),
+        ("Model accepts up to 200 steps, received 214k steps.", None),
+    ],
+)
+def test_a_size_in_tokens_above_a_stated_limit_is_an_overflow_in_whatever_words(
+    words: str, sizes: tuple[int, int] | None
+) -> None:
+    verdict = classify({"status_code": 400, "error": {"message": words}})
+    if sizes is None:
+        assert verdict.kind == NOT
+    else:
+        assert verdict.rule_id == "stated-over-limit"
+        assert (verdict.kind, verdict.limit, verdict.requested_input) == ("overflow_tokens", *sizes)

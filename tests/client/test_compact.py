@@ -409,3 +409,23 @@ def test_compactions_and_rewrites_of_one_growing_conversation_in_any_order_agree
         kept = {text for role in ROLES for text in texts_of(sent, fmt, role)}
         assert kept.issuperset(last_words(messages, fmt))
     assert len(seen) == len(set(seen))
+
+
+def test_results_of_one_turn_that_are_too_large_together_share_the_room_evenly() -> None:
+    """As many tokens of each: none stays whole while others go, and a small one stays."""
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+        for n in range(4)
+    ]
+    texts = [prose(60_000, "alpha"), prose(60_000, "beta"), prose(40_000, "gamma"), "short"]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{n}", "content": text} for n, text in enumerate(texts)
+    ]
+    task = {"role": "user", "content": "Compare them."}
+    history = [task, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    budget = tokens_of(history) // 2
+    compacted, _ = compact(history, "openai_chat", budget, State())
+    sizes = [tokens_of([message]) for message in compacted[2:]]
+    assert compacted[-1] == results[-1]
+    assert max(sizes[:3]) < min(sizes[:3]) * 1.2
+    assert budget * 0.7 < sum(sizes) < budget

@@ -224,6 +224,27 @@ def test_a_closed_offload_opens_again(tmp_path: Path) -> None:
         assert [stash.get(ref).preview for ref in (first, second)] == ["one", "two"]
 
 
+def test_a_conversation_that_goes_on_elsewhere_sends_the_same_bytes(tmp_path: Path) -> None:
+    """Another process has another State and another store object, and the folder: nothing else."""
+    history = conversation(prose(9_000, "alpha"), prose(9_000, "beta"), "short")
+    sent = list[Any]()
+    for _ in range(2):
+        with StoreOffload(tmp_path / "store", "ours") as offload:
+            sent.append(rewrite(history, "openai_chat", 100, Policy(offload=offload))[0])
+    assert sent[0] == sent[1]
+    with StoreOffload(tmp_path / "store", "ours") as offload:
+        kept, other = offload.keep("one", "a"), offload.keep("two", "a")
+        assert offload.keep("one", "b") == kept != other
+    folder = str(tmp_path / "store")
+    with open_stash_sync({"store.folder": folder, "store.run": "ours"}) as stash:
+        stash.delete(kept)
+    with StoreOffload(folder, "ours") as offload:
+        again = offload.keep("one", "a")
+    assert again != kept
+    with open_stash_sync({"store.folder": folder, "store.run": "ours"}) as stash:
+        assert stash.get(again).preview == "one"
+
+
 @pytest.mark.slow
 def test_a_program_that_never_closes_its_offload_ends(tmp_path: Path) -> None:
     program = (

@@ -624,12 +624,24 @@ def test_outcomes_tiers_and_reasons_are_those_of_the_page(told: Events) -> None:
     assert {event["compaction_stage"] for event in compactions} <= set(range(5))
 
 
-def test_a_retry_with_more_bytes_than_what_was_sent_is_not_sent() -> None:
-    """A picture at an address costs tokens and few bytes: the text in its place has more."""
+def test_pictures_by_url_go_though_the_text_in_their_place_has_more_bytes() -> None:
+    """A picture at an address costs tokens and few bytes: its size is that of the limit's unit."""
     picture = {"type": "image_url", "image_url": {"url": "https://a.example/1.png"}}
     shown = [{"role": "user", "content": [picture]} for _ in range(3)]
     history = [{"role": "user", "content": "Look."}, *shown, {"role": "user", "content": "And?"}]
     provider, events = Provider(Overflow("prompt is too long"), {"ok": 1}), Events()
+    assert Recovery(on_event=events).call(provider, history) == {"ok": 1}
+    first, second = provider.sizes
+    assert second > first
+    assert str(provider.messages).count("a.example") < len(shown)
+    assert events.outcomes == ["success"]
+
+
+def test_a_body_refused_for_its_bytes_is_not_sent_with_more() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://a.example/1.png"}}
+    shown = [{"role": "user", "content": [picture]} for _ in range(3)]
+    history = [{"role": "user", "content": "Look."}, *shown, {"role": "user", "content": "And?"}]
+    provider, events = Provider(Overflow("Request body too large"), {"ok": 1}), Events()
     with pytest.raises(Overflow) as caught:
         Recovery(on_event=events).call(provider, history)
     assert len(provider.sizes) == 1
