@@ -17,6 +17,7 @@ from importlib import import_module
 from inspect import isawaitable
 from typing import Any, Generic, TypeVar
 
+from fetchstash.client._classify import classify
 from fetchstash.client._draft import Draft
 from fetchstash.client._formats import (
     EXTRACTION_MARK,
@@ -29,7 +30,16 @@ from fetchstash.client._formats import (
 )
 from fetchstash.client._policy import CompactionConfig, Format, Message, Policy, State
 from fetchstash.client._protect import background_task, pair, units, untouchable
-from fetchstash.client._sizes import OnEvent, Report, Target, Tier, count_tokens, emit, emit_prompt
+from fetchstash.client._sizes import (
+    OnEvent,
+    Report,
+    Target,
+    Tier,
+    count_tokens,
+    emit,
+    emit_prompt,
+    text_tokens,
+)
 from fetchstash.client._streaming import is_large, off_loop
 from fetchstash.client._stubs import (
     HEAVY_KINDS,
@@ -336,7 +346,9 @@ class HistoryCompactor:
     async def compact(self, messages: Sequence[Kind]) -> CompactionResult[Kind]:
         """Compact a history to about ``target_tokens``, whether it needs it or not.
 
-        Raises what the summariser raises; then nothing has changed.
+        A summariser whose own model finds its prompt too long is asked once more, with less; a
+        summary that is longer than what it replaces is left out, and stubs take its place. Raises
+        what the summariser raises; then nothing has changed.
         """
         history = _History(messages, self.format)
         large = is_large(history.data)
@@ -390,8 +402,19 @@ class HistoryCompactor:
             return list(messages), None
         numbers = [number for unit in old for number in range(unit.start, unit.end)]
         handed = [messages[number] for number in numbers]
-        summary = summarizer(await off_loop(self._prompt, handed, history.format, large=large))
-        text = await summary if isawaitable(summary) else summary
+        bound = self._config.summarizer_max_tokens
+        prompt = await off_loop(self._prompt, handed, history.format, bound, large=large)
+        try:
+            text = await _asked(summarizer, prompt)
+        except Exception as refused:
+            smaller = _smaller_bound(refused, text_tokens(prompt))
+            if smaller is None:
+                raise
+            prompt = await off_loop(self._prompt, handed, history.format, smaller, large=large)
+            text = await _asked(summarizer, prompt)
+        replaced = await off_loop(count_tokens, handed, history.format, self.state, large=large)
+        if text_tokens(text) >= replaced:  # no gain
+            return await off_loop(self._stubbed, history, large=large), None
         summarized, gone = list[Message](), set(numbers)
         for number, message in enumerate(messages):
             if number == numbers[0]:
@@ -401,13 +424,30 @@ class HistoryCompactor:
                 summarized.append(message)
         return summarized, text
 
-    def _prompt(self, messages: list[Message], format: Format) -> str:
-        """Return what the summariser gets: within its bound, by stubs and not by a cut."""
-        bound = self._config.summarizer_max_tokens
+    def _prompt(self, messages: list[Message], format: Format, bound: int) -> str:
+        """Return what the summariser gets: within ``bound`` tokens, by stubs and not by a cut."""
         compacted, _ = compact(messages, format, bound, State(), policy=self.policy)
         prompt = f"{EXTRACTION_MARK}\n\n{transcript(parts(compacted, format))}"
         bounded, _ = bounded_prompt(prompt, bound, State(), self.policy)
         return bounded.removeprefix(EXTRACTION_MARK).lstrip("\n")
+
+
+async def _asked(summarizer: Summarizer, prompt: str) -> str:
+    """Return the summary that a summariser makes, synchronous or not."""
+    summary = summarizer(prompt)
+    return await summary if isawaitable(summary) else summary
+
+
+def _smaller_bound(refused: Exception, asked: int) -> int | None:
+    """Return the tokens to hand to a summariser whose prompt of ``asked`` was refused for its size.
+
+    None for any other error.
+    """
+    verdict = classify(refused)
+    if not verdict.overflow:
+        return None
+    stated = verdict.limit if verdict.kind == "overflow_tokens" else None
+    return min(asked, stated or asked) // 2
 
 
 class _History:

@@ -635,3 +635,29 @@ def test_a_size_in_tokens_above_a_stated_limit_is_an_overflow_in_whatever_words(
     else:
         assert verdict.rule_id == "stated-over-limit"
         assert (verdict.kind, verdict.limit, verdict.requested_input) == ("overflow_tokens", *sizes)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "LLM context length exceeded. Original error: {}\nUse a smaller input.",
+        "Error while generating output:\n{}",
+        "AI_APICallError: {}",
+        "APICallError [AI_APICallError]: {}",
+        "AI_RetryError: Failed after 3 attempts. Last error: {}",
+        "Upstream request failed: [invalid_request_error] {}",
+    ],
+    ids=["crewai", "smolagents", "ai-sdk", "ai-sdk-node", "ai-sdk-retries", "opencode"],
+)
+def test_what_frameworks_put_around_a_refusal_changes_nothing_in_it(frame: str) -> None:
+    verdict = classify(
+        RuntimeError(frame.format("prompt is too long: 210171 tokens > 200000 maximum"))
+    )
+    assert (verdict.kind, verdict.limit, verdict.requested_input) == (
+        "overflow_tokens",
+        200_000,
+        210_171,
+    )
+    if "context" not in frame:
+        other = classify(RuntimeError(frame.format("temperature must be at most 2")))
+        assert other.kind == NOT

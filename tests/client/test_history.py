@@ -20,6 +20,7 @@ from fetchstash.client import (
     orphans,
     rewrite,
 )
+from fetchstash.client._sizes import text_tokens
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Events, Kept, Overflow, conversation, prose, tokens_of
 from tests.client.test_compact import said, working
@@ -115,6 +116,42 @@ async def test_a_summarizer_that_fails_changes_nothing() -> None:
     with pytest.raises(RuntimeError):
         await HistoryCompactor(SMALL, summarize).compact(history)
     assert history == working(*[prose(4_000)] * 5)
+
+
+@pytest.mark.anyio
+async def test_a_summarizer_whose_own_prompt_is_too_long_is_asked_once_more_with_less() -> None:
+    handed: list[int] = []
+
+    async def summarize(text: str) -> str:
+        handed.append(text_tokens(text))
+        if handed[-1] > 400:
+            raise Overflow(f"prompt is too long: {handed[-1]} tokens > 400 maximum")
+        return "They read five pages."
+
+    history = working(*[prose(1_000, f"w{number}") for number in range(20)])
+    compacted = (await HistoryCompactor(SMALL, summarize).compact(history)).compacted_messages
+    assert "They read five pages." in json.dumps(compacted)
+    assert len(handed) == 2
+    assert handed[1] <= 250
+
+    async def refuse(text: str) -> str:
+        handed.append(len(text))
+        raise Overflow
+
+    handed.clear()
+    with pytest.raises(Overflow):
+        await HistoryCompactor(SMALL, refuse).compact(history)
+    assert len(handed) == 2
+    assert handed[1] < handed[0]
+
+
+@pytest.mark.anyio
+async def test_a_summary_longer_than_what_it_sums_up_is_left_out_and_stubs_take_its_place() -> None:
+    history = working(*[prose(1_000, f"w{number}") for number in range(20)])
+    result = await HistoryCompactor(SMALL, lambda _: prose(60_000, "talk")).compact(history)
+    assert result.summary is None
+    assert "talk" not in json.dumps(result.compacted_messages)
+    assert result.compacted_tokens <= 2_000
 
 
 def with_a_document() -> list[Any]:
