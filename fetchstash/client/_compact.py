@@ -89,7 +89,7 @@ def rewrite(
 
 
 def shrink(draft: Draft, goal: int, before: int, *, for_retry: bool) -> Report:
-    """Do what ``rewrite`` describes; for a retry older texts and messages go, too.
+    """Shrink a draft to ``goal`` and return the report; a retry shrinks older messages, too.
 
     ``before`` is the size that the report compares with.
     """

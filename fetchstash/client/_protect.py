@@ -38,7 +38,7 @@ class Unit(NamedTuple):
 
 
 def pair(all_parts: Sequence[Part]) -> Pairing:
-    """Pair calls with results, in order.
+    """Return the pairs of calls and results, and the calls and results without one.
 
     Ids repeat in real transcripts: a call that is made again under its id was given up before.
     Calls without an id (Gemini) are known by their name; several in one message are answered in

@@ -132,7 +132,7 @@ class Recovery:
         return run_now(self._sent(send, _as_request(request), is_async=False)).answer()
 
     async def acall(self, send: Callable[..., Awaitable[Any]], request: Messages) -> Any:
-        """Do as ``call`` does, where ``send`` is awaited."""
+        """Return what the awaitable ``send(messages)`` resolves to, retried as ``call`` does."""
         return (await self._sent(send, _as_request(request), is_async=True)).answer()
 
     async def _sent(self, send: Send, request: Request, *, is_async: bool) -> Outcome:
@@ -163,7 +163,10 @@ class Recovery:
             close(opened.stream)
 
     async def astream(self, send: Callable[..., Any], request: Messages) -> AsyncGenerator[Any]:
-        """Do as ``stream`` does; ``send`` is awaited, or returns an asynchronous iterator."""
+        """Yield what an asynchronous stream yields, retried as ``stream`` does.
+
+        ``send`` is awaited, or returns an asynchronous iterator.
+        """
         opened = await self.aopen(send, request)
         try:
             async for event in opened:
@@ -194,7 +197,7 @@ class Recovery:
         read: Callable[[Any], Any] | None = None,
         held: bool = False,
     ) -> AsyncRecoveringStream:
-        """Do as ``open`` does, with an asynchronous stream."""
+        """Open an asynchronous stream at once and return it, as ``open`` does."""
         return await self._stream(AsyncRecoveringStream, send, request, read, held=held).start()
 
     def _stream(
@@ -549,7 +552,7 @@ def overflow_report(error: BaseException) -> Report | None:
 
 
 def _mark(error: Exception, report: Report) -> None:
-    """Note on the provider's own error what was done, and whether another try is of any use.
+    """Add the report to the provider's error, and whether another request may succeed.
 
     It is where the rewrite reached its target: the next request is made smaller than this one.
     """

@@ -128,7 +128,7 @@ class Kept:
 
 
 def keep(offload: Offload | None, text: str, name: str, artifact_ref: str = "") -> Kept:
-    """Keep a content that is not an artifact already, and return where.
+    """Return the reference of a content: its artifact's own, or that of the offload.
 
     Never raises: what cannot be kept has to leave the context all the same.
     """

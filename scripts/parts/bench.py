@@ -23,6 +23,7 @@ MAX_SECONDS = 900
 
 SHORT: Mapping[str, Sequence[str]] = {
     "client_replay": ("--share", "0.5"),
+    "client_steps": ("--steps", "20"),
     "handlers_html": ("--every", "20"),
     "handlers_ocr": ("--sorts", "1"),
     "http": ("--seconds", "2", "--clients", "10", "--calls", "20", "--think", "0.5"),
