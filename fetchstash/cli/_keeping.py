@@ -152,7 +152,7 @@ _refs = sources_argument("REF...")
 @tenant_flag
 @click.option("-n", "--limit", type=Count(1), metavar="N", help="Artifacts to list.")
 def ls(view: View, limit: int | None) -> None:
-    """List what is kept, the newest first; @1, @2 … name it in every command."""
+    """List what is kept, the last fetched first; @1, @2 … name it in every command."""
     screen = screen_of()
     plain = view.as_json or not screen.is_terminal
 
@@ -174,7 +174,7 @@ def ls(view: View, limit: int | None) -> None:
             total += page.total
         if not plain and first < total:
             more = command_line(Call("list", {"limit": total}))
-            aside(f"{first} of {total}, the newest first. {more} lists all.")
+            aside(f"{first} of {total}, the last fetched first. {more} lists all.")
         if not first:
             await say_where(stashes[0])
 

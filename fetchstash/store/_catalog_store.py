@@ -285,7 +285,7 @@ class CatalogStore(CatalogReads):
             # Who opened it before its date may renew it after: clean-up has not removed it yet.
             row = rows.find(db, ref, self._view, expired=True)
             expires = time_of_put(db) + self._limits.max_age_days * 86_400
-            rows.use(db, row.ref)
+            rows.fetch_again(db, row.ref)
             kept, text = self._known_facts(row), self._known(row).text  # as it was
             kept = keep_store_facts(facts or kept, kept, datetime.fromtimestamp(expires, UTC))
             change.written.append(row.ref)

@@ -51,7 +51,7 @@ class ArtifactStore(Protocol):
 
     @abstractmethod
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List the artifacts of this run, newest first."""
+        """List the artifacts of this run, the last fetched first."""
 
     async def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first. Default: none."""

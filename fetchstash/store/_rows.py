@@ -127,9 +127,13 @@ CURRENT = "(pinned = 1 OR expires_at > ?)"
 
 
 def newest(db: Db, run: str, limit: int, offset: int, now: float) -> Iterator[Row]:
-    """Go through a run's artifacts that have not expired, newest first."""
+    """Go through a run's artifacts that have not expired, the last fetched first.
+
+    A fetch that a kept copy answers counts; a read does not, or what @2 names would change each
+    time that it is read.
+    """
     condition, names = in_run(run)
-    query = f"{_SELECT} WHERE {condition} AND {CURRENT} ORDER BY id DESC LIMIT ? OFFSET ?"
+    query = f"{_SELECT} WHERE {condition} AND {CURRENT} ORDER BY fetched DESC LIMIT ? OFFSET ?"
     page = db.execute(query, (*names, now, limit, offset))
     yield from (Row(*values) for values in page)
 
@@ -258,6 +262,12 @@ def use(db: Db, ref: str) -> None:
     db.execute(
         "UPDATE artifact SET used = (SELECT max(used) + 1 FROM artifact) WHERE ref = ?", (ref,)
     )
+
+
+def fetch_again(db: Db, ref: str) -> None:
+    """Make an artifact the one that was used and fetched last."""
+    use(db, ref)
+    db.execute("UPDATE artifact SET fetched = used WHERE ref = ?", (ref,))
 
 
 def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> Row:

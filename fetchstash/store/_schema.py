@@ -255,6 +255,28 @@ def _eighth(db: Db) -> None:
         db.execute("DELETE FROM object WHERE starts_with(key, 'pace/')")
 
 
+def _ninth(db: Db) -> None:
+    # The order of fetches: lists have what was fetched last first, though it was kept before. It is
+    # the artifact's ``used`` of then, which reads move on.
+    d = db.dialect
+    db.execute(f"ALTER TABLE artifact ADD COLUMN fetched {d.integer} NOT NULL DEFAULT 0")
+    db.execute("UPDATE artifact SET fetched = used")
+    db.execute("CREATE INDEX artifact_fetched ON artifact (fetched)")
+    db.execute("CREATE INDEX artifact_run_fetched ON artifact (run, fetched)")
+    if d.is_shared:
+        db.execute("""
+            CREATE FUNCTION date_artifact() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                new.fetched := new.used;
+                RETURN new; END $$""")
+        db.execute("""
+            CREATE TRIGGER fetched BEFORE INSERT ON artifact
+            FOR EACH ROW EXECUTE FUNCTION date_artifact()""")
+    else:
+        db.execute("""
+            CREATE TRIGGER fetched AFTER INSERT ON artifact BEGIN
+                UPDATE artifact SET fetched = new.used WHERE id = new.id; END""")
+
+
 STEPS: tuple[Callable[[Db], None], ...] = (
     _first,
     _second,
@@ -264,6 +286,7 @@ STEPS: tuple[Callable[[Db], None], ...] = (
     _sixth,
     _superseded,
     _eighth,
+    _ninth,
 )
 
 

@@ -135,6 +135,18 @@ def test_a_short_reference_is_taken_by_every_command(run: Terminal, site: Site) 
     assert [row.split("\t")[0] for row in run("ls").stdout.splitlines()] == refs[2:]
 
 
+def test_the_first_is_what_was_fetched_last_though_it_was_kept_before(
+    run: Terminal, site: Site
+) -> None:
+    urls = [site.put(f"/{name}.txt", f"The word of {name}.") for name in ("a", "b")]
+    for url in (*urls, urls[0]):
+        run("get", url)
+    for _ in range(2):  # a read moves nothing
+        assert "The word of b." in run("get", "@2").stdout
+    assert "The word of a." in run("get", "@1").stdout
+    assert run("ls").stdout.index("a.txt") < run("ls").stdout.index("b.txt")
+
+
 @pytest.mark.slow
 def test_a_reference_that_is_ambiguous_or_unknown_says_so(run: Terminal, site: Site) -> None:
     for n in range(33):  # one more than there are letters

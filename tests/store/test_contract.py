@@ -180,6 +180,18 @@ async def test_lists_are_pages_newest_first_with_the_count_of_all(open_: Open, p
     assert ([facts.artifact_ref for facts in page.facts], page.total) == ([refs[3], refs[2]], 5)
 
 
+async def test_what_was_fetched_again_is_listed_first_and_a_read_moves_nothing(
+    open_: Open, put: Put
+) -> None:
+    store = await open_()
+    refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(3)]
+    await store.touch(refs[0])
+    await store.open_artifact(refs[1])
+    added = (await put(store, b"new")).artifact_ref  # records the read, too
+    listed = [facts.artifact_ref for facts in (await store.list()).facts]
+    assert listed == [added, refs[0], refs[2], refs[1]]
+
+
 async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, put: Put) -> None:
     store = await open_()
     facts = await put(store, None, b"\x00\x01")
