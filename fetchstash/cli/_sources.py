@@ -20,9 +20,11 @@ from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import (
     BadArgument,
+    Busy,
     Call,
     ExpiredRef,
     FetchstashError,
+    StoreError,
     TooLarge,
     UnknownRef,
 )
@@ -390,6 +392,9 @@ async def found(
                 facts = None
                 if source.kind == "url" and not refresh:
                     facts = await stash.intake.known(source.value)
+                if facts:
+                    with suppress(Busy, StoreError):  # it can be read all the same
+                        facts = await stash.store.touch(facts.artifact_ref)  # @1 from now on
                 if facts is None:
                     artifact = await fetched(stash, source, refresh=refresh, progress=progress)
                     return artifact.facts
