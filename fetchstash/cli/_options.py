@@ -97,7 +97,7 @@ def _hosts(artifacts: "Sequence[Facts]") -> list[str]:
 
 
 def _kept(ctx: click.Context) -> "Sequence[Facts]":
-    """Return the artifacts of this folder's run, the last fetched first; none if there is no store yet."""
+    """Return this folder's artifacts, the last fetched first; none if there is no store yet."""
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.store import open_store, with_run  # noqa: PLC0415 - heavy
