@@ -1,7 +1,8 @@
 """Make what fetchstash is handed out as, in dist/, and try it: what hosts and registries read, too.
 
     scripts/ci packages                all of it
-    scripts/ci packages wheel          dist/fetchstash-VERSION-py3-none-any.whl and the sources
+    scripts/ci packages wheel          dist/fetchstash-VERSION-py3-none-any.whl and the sources; uvx
+                                       and pip install it on each Python of PYTHONS
     scripts/ci packages mcpb           dist/fetchstash-VERSION.mcpb, for Claude Desktop
     scripts/ci packages docker         the image of the Dockerfile, as the compose file starts it
     scripts/ci packages repository     what its host reads, by schemas and linters
@@ -27,9 +28,11 @@ from fetchstash.cli.demo._tour import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.hosts import uv_folder
 from scripts.drive.programs import check, failures, fault_of, options
-from scripts.drive.tools import ROOT, node_program, node_tool, python_tool
+from scripts.drive.tools import ROOT, node_program, node_tool, python_tool, uv_program
 
 DIST = ROOT / "dist"
+PYTHONS = ("3.11", "3.13", "3.14")
+"""The oldest Python that README promises, and the newer ones."""
 SCHEMAS = {
     "github-workflows": (".github/workflows/*.yml",),
     "dependabot": (".github/dependabot.yml",),
@@ -47,6 +50,33 @@ def build_wheel(folder: Path = DIST) -> Path:
     if fault := fault_of(build):
         sys.exit(f"{fault}\nthe wheel could not be built")
     return max(folder.glob("fetchstash-*.whl"), key=os.path.getmtime)
+
+
+def check_wheel(wheel: Path) -> None:
+    """Start the wheel as uvx does, and install it by pip, on each Python that is here."""
+    uv = uv_program()
+    for version in PYTHONS if uv else ():
+        if fault_of([uv, "python", "find", "--no-python-downloads", version]):
+            print(f"SKIPPED: there is no Python {version} here to install the wheel on")
+            continue
+        with tempfile.TemporaryDirectory() as home:
+            own = {"HOME": home, "FETCHSTASH_FETCH_ALLOW_HOSTS": "127.0.0.1:{port}"}
+            environment = {**os.environ, **own}
+            python = ["--no-python-downloads", "--python", version]
+            uvx = [str(uv), "tool", "run", *python, "--from", str(wheel), "fetchstash"]
+            check(
+                f"uvx on Python {version} answers a fetch",
+                lambda uvx=uvx, env=environment: asyncio.run(answers_a_fetch(uvx[0], uvx[1:], env)),
+            )
+            folder = Path(home, "venv")
+            made = [uv, "venv", "--quiet", "--seed", *python, folder]
+            installed = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", wheel]
+            check(
+                f"pip installs it on Python {version}",
+                fault_of(made)
+                or fault_of(installed)
+                or fault_of([folder / "bin" / "fetchstash", "--version"]),
+            )
 
 
 def bundle_project(wheel: Path) -> str:
@@ -175,7 +205,7 @@ def check_repository(wheel: Path) -> None:
 def main() -> int:
     """Make what is named, or all; return how many checks failed."""
     checks: Mapping[str, Callable[[Path], None]] = {
-        "wheel": lambda _: None,
+        "wheel": check_wheel,
         "mcpb": lambda wheel: check_bundle(make_bundle(wheel)),
         "docker": lambda _: check_docker(),
         "repository": check_repository,
