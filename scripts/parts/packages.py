@@ -29,6 +29,7 @@ from fetchstash.cli.demo.site import Site
 from scripts.drive.hosts import uv_folder
 from scripts.drive.programs import check, failures, fault_of, options
 from scripts.drive.tools import ROOT, node_program, node_tool, python_tool, uv_program
+from scripts.parts.matrix import PYENV, version as version_of
 
 DIST = ROOT / "dist"
 PYTHONS = ("3.11", "3.13", "3.14")
@@ -56,13 +57,16 @@ def check_wheel(wheel: Path) -> None:
     """Start the wheel as uvx does, and install it by pip, on each Python that is here."""
     uv = uv_program()
     for version in PYTHONS if uv else ():
-        if fault_of([uv, "python", "find", "--no-python-downloads", version]):
+        found = [f"python{version}", *map(str, sorted(PYENV.glob(f"{version}.*/bin/python")))]
+        wanted = tuple(map(int, version.split(".")))
+        interpreter = next((each for each in found if version_of(each)[:2] == wanted), "")
+        if not interpreter:
             print(f"SKIPPED: there is no Python {version} here to install the wheel on")
             continue
         with tempfile.TemporaryDirectory() as home:
             own = {"HOME": home, "FETCHSTASH_FETCH_ALLOW_HOSTS": "127.0.0.1:{port}"}
             environment = {**os.environ, **own}
-            python = ["--no-python-downloads", "--python", version]
+            python = ["--no-python-downloads", "--python", interpreter]
             uvx = [str(uv), "tool", "run", *python, "--from", str(wheel), "fetchstash"]
             check(
                 f"uvx on Python {version} answers a fetch",
