@@ -212,14 +212,14 @@ class _Cutter(NamedTuple):
     def _add_paragraph(self, run: list[Node], parent: Element) -> None:
         texts = [node if isinstance(node, str) else node.raw() for node in run]
         words = " ".join("".join(texts).split())
-        match [node for node in run if not (isinstance(node, str) and node.isspace())]:
+        nodes = [node for node in run if not (isinstance(node, str) and node.isspace())]
+        blocks = [node for node in nodes if isinstance(node, Element) and _is_block(node)]
+        match nodes:
             case [Element() as code] if _code_lines(code) > 1 or _is_block(code):
                 self._add(CODE, [code], code, words)
-            case [Element(), *_] as codes if all(
-                isinstance(code, Element) and _is_block(code) for code in codes
-            ):
-                for code in codes:
-                    self._add_element(code)
+            case [_, *_] if len(blocks) == len(nodes):
+                for block in blocks:
+                    self._add_element(block)
             case _ if words:
                 self._add(PARAGRAPH, run, parent, words)
             case _ if any(e.tag in MEDIA and shown(e) for e in _element.elements_in(run)):
