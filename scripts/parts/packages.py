@@ -18,6 +18,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -67,11 +68,9 @@ def check_wheel(wheel: Path) -> None:
             own = {"HOME": home, "FETCHSTASH_FETCH_ALLOW_HOSTS": "127.0.0.1:{port}"}
             environment = {**os.environ, **own}
             python = ["--no-python-downloads", "--python", interpreter]
-            uvx = [str(uv), "tool", "run", *python, "--from", str(wheel), "fetchstash"]
-            check(
-                f"uvx on Python {version} answers a fetch",
-                lambda uvx=uvx, env=environment: asyncio.run(answers_a_fetch(uvx[0], uvx[1:], env)),
-            )
+            uvx = ["tool", "run", *python, "--from", str(wheel), "fetchstash"]
+            answers = partial(asyncio.run, answers_a_fetch(str(uv), uvx, environment))
+            check(f"uvx on Python {version} answers a fetch", answers)
             folder = Path(home, "venv")
             made = [uv, "venv", "--quiet", "--seed", *python, folder]
             installed = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", wheel]
