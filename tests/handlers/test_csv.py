@@ -169,8 +169,9 @@ def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
         PartRequest(source=source, path="town,1", unit="rows", start=2, end=3)
     )
     assert found == PartText("town,name\nbonn,bob\nkiel,cy\n", 3)
-    with pytest.raises(OutOfRange, match="There is no column 'country'"):
+    with pytest.raises(OutOfRange, match="There is no column 'country'") as raised:
         handler_named("csv").part(PartRequest(source=source, path="country", unit="rows"))
+    assert raised.value.excerpt.startswith("Columns: name, ")
     with pytest.raises(BadArgument, match="not rendered as an image"):
         handler_named("csv").part(PartRequest(source=source, path="", render="image"))
 

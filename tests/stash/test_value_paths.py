@@ -52,6 +52,10 @@ async def test_a_value_has_one_answer_under_each_spelling(
         ("count.total", 7),
         (".", STATIONS),
         ("$..total", [7]),
+        (".stations | length", 400),
+        (".count|length", 1),
+        ("stations.0.name | length", 6),
+        ("$.stations[?@.name == 'Pier 7'] | length", 1),
     ],
 )
 async def test_a_path_of_jq_is_read_as_it_is_meant(
@@ -62,7 +66,17 @@ async def test_a_path_of_jq_is_read_as_it_is_meant(
     assert value in (found, [found])
 
 
-@pytest.mark.parametrize("path", ["stations.400", ".nothing[3]", "stations[", "$.stations[x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "stations.400",
+        ".nothing[3]",
+        "stations[",
+        "$.stations[x",
+        ".count.total | length",
+        "| length",
+    ],
+)
 async def test_a_path_to_nothing_is_one_line(path: str, stash: Stash, site: Site) -> None:
     ref = (await stash.fetch(site.put("/a.json", json.dumps(STATIONS), None))).ref
     with pytest.raises(FetchstashError) as raised:

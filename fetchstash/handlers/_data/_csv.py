@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 
+from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
@@ -172,7 +173,11 @@ class CsvHandler(Streamed):
                 raise DataReason.QUERY_NO_ROWS.error(name=name)
             return Table(rows, names, comma=delimiter == ";")
 
-        chosen = _chosen_columns(request.path, names or [""] * len(first[0] if first else ()))
+        try:
+            chosen = _chosen_columns(request.path, names or [""] * len(first[0] if first else ()))
+        except OutOfRange as error:  # "total(height)": its columns, and a sum that works
+            error.excerpt = opened("").hint()
+            raise
         if chosen is None:
             return part_text(answer(request.path, opened), request)
         lines = [_joined_cells(row, chosen, delimiter) for row in rows]

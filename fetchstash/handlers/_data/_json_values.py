@@ -263,6 +263,8 @@ def write(value: Any) -> str:
 _PLAIN_STEP = re.compile(r"\.?([^.\[\]/'\"$]+)|/([^/\[\]]+)|\.?\[([^\[\]]{0,100})\]")
 _BRACKETED = re.compile(r"\*?|-?\d{1,10}|-?\d{0,10}:-?\d{0,10}|'[^']*'|\"[^\"]*\"")
 
+_LENGTH_OF = re.compile(r"([^|]*[^|\s])\s*\|\s*length\s*")
+
 
 def pick(value: Any, path: str) -> Any:
     """Return the part of ``value`` that ``path`` points at.
@@ -270,7 +272,8 @@ def pick(value: Any, path: str) -> Any:
     A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$". Other spellings are
     those of jq and of programs: ``.stations[5].name``, ``stations.5``, ``stations/5``,
     ``stations[].name``. A key of the outermost object goes first. A path that may match several
-    values returns their list. Raises OutOfRange if nothing matches, BadArgument if it is no path.
+    values returns their list, and ``PATH | length`` the number of items, keys or characters. Raises
+    OutOfRange if nothing matches, BadArgument if it is no path.
     """
     if not path:
         return value
@@ -281,6 +284,11 @@ def pick(value: Any, path: str) -> Any:
         return value
     if is_object(value) and path in value:
         return value[path]
+    if counted_path := _LENGTH_OF.fullmatch(path):
+        found = pick(value, counted_path[1])
+        if not (is_object(found) or is_array(found) or isinstance(found, str)):
+            raise DataReason.NOT_IN_VALUE.error(name=path)
+        return len(found)
     steps = _steps(path.removeprefix("$"))
     if steps is None or (path.startswith("$") and ".." in path):
         if path.startswith("$"):
