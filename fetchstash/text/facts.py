@@ -78,7 +78,11 @@ class DocumentFacts:
     height: int | None = _count("of an image, in pixels, the right way up")
     seconds: int | None = _count("of sound and film, how long they are")
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
-    page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
+    page_verdict: str = _line(
+        "what a web page is instead of content: `empty_shell` (scripts fill it), `paywall`, "
+        "`human_check`, `login`, `consent_wall`, `blocked`, `soft_404` (not found, with status "
+        "200), `leads_on` (to another address) or `no_text`"
+    )
     leads_to: str = _line(
         "the address that a web page without text leads to: another page, its Markdown or its "
         "feed; of any page the address of its own Markdown",
