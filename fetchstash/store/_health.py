@@ -228,7 +228,9 @@ class _Store:
         with self._catalog.locked() as db, transaction(db):
             if key := self._sidecars.key():
                 rows.set_url_key(db, key)
-            for record in sorted(records, key=lambda record: str(record.get("created_at"))):
+            # A fetch that the kept copy answered moved this date on, and what is written last is
+            # listed first.
+            for record in sorted(records, key=lambda record: str(record.get("expires_at"))):
                 with contextlib.suppress(ValueError):
                     rows.restore(db, record)
             for kind, sha256 in rows.known(db):
