@@ -16,7 +16,7 @@ from fetchstash.cli._options import Command, take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, FetchstashError, HttpError, StoreError
+from fetchstash.errors import BadArgument, BadPattern, FetchstashError, HttpError, StoreError
 from fetchstash.store import AUTO_RUN, folder_run
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def failed(
         said = "The answer begins: " if isinstance(error, HttpError) else ""
         for line in error.excerpt.splitlines():  # of others, what the document has instead
             say(said + line)
-    return USAGE if isinstance(error, BadArgument) else FAILED
+    return USAGE if isinstance(error, BadArgument | BadPattern) else FAILED
 
 
 def with_stash(settings: Settings, work: "Callable[[Stash], Awaitable[T]]") -> T:

@@ -75,6 +75,11 @@ def is_plain_source(word: str) -> bool:
     return bool(_NEWEST.fullmatch(word)) or word.startswith(("art_", "http://", "https://"))
 
 
+def is_folder(word: str) -> bool:
+    """Return whether a word names a folder that is here, and can be no site."""
+    return os.path.isdir(os.path.expanduser(word)) and not _HOST.fullmatch(word)  # noqa: PTH111, PTH112 - any text
+
+
 def with_sources(
     settings: Settings,
     words: Sequence[str],

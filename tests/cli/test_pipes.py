@@ -67,6 +67,38 @@ def test_every_match_comes_through_a_pipe_and_every_line_is_whole(
     assert len(run("grep", "line", url, "--json").stdout.splitlines()) == 20_001
 
 
+def test_grep_takes_the_flags_and_folders_that_grep_takes(run: Terminal, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    for name, text in {
+        "a.txt": "tide\na gauge\nfür\ngauges\n",
+        "in/b.txt": "gauge\n",
+        "in/c.txt": "none\n",
+        ".hidden/d.txt": "gauge\n",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    a, b, c = (str(folder / name) for name in ("a.txt", "in/b.txt", "in/c.txt"))
+    everywhere = f"{a}:2:a gauge\n{a}:4:gauges\n{b}:1:gauge\n"
+    for words, said in (
+        (("gauge", str(folder)), everywhere),
+        (("-n", "gauge", a, b), everywhere),
+        (("-w", "gauge", str(folder)), f"{a}:2:a gauge\n{b}:1:gauge\n"),
+        (("-w", "-F", "f", a), ""),
+        (("-c", "gauge", str(folder)), f"{a}:2\n{b}:1\n{c}:0\n"),
+        (("-c", "gauge", a), "2\n"),
+        (("-l", "gauge", str(folder)), f"{a}\n{b}\n"),
+        (("-v", "gauge", a), "1:tide\n3:für\n"),
+        (("-A", "1", "a gauge", a), "2:a gauge\n3-für\n"),
+        (("-B", "1", "a gauge", a), "1-tide\n2:a gauge\n"),
+    ):
+        assert run("grep", *words, code=0 if said else 1).stdout == said, words
+    assert [hit["count"] for hit in run.data("grep", "-c", "gauge", a, b)] == [2, 1]
+    assert "no model has them" in run("grep", "-v", "gauge", a, "--as-model", code=2).stdout
+    (empty := tmp_path / "empty").mkdir()
+    assert "folder without a file" in run("grep", "x", str(empty), code=2).stderr
+
+
 def test_matches_in_several_sources_are_named_as_grep_names_files(
     run: Terminal, site: Site
 ) -> None:
@@ -183,7 +215,7 @@ def test_a_closed_stream_is_no_traceback(run: Terminal, closed: str) -> None:
 
 def test_the_plain_text_form_of_a_wrong_pattern_names_its_sources(run: Terminal) -> None:
     (run.folder / "notes.txt").write_text("f(x)\n")
-    wrong = run("grep", "f(", "notes.txt", code=3).stderr
+    wrong = run("grep", "f(", "notes.txt", code=2).stderr
     assert "`fetchstash grep 'f(' notes.txt --literal`" in wrong
     assert run("grep", "f(", "notes.txt", "--literal").stdout == "1:f(x)\n"
 
