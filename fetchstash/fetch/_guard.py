@@ -123,6 +123,8 @@ def tls_context(ca_file: str = "") -> ssl.SSLContext:
         if folder and not file:
             os.scandir(folder).close()
         context = httpx2.create_ssl_context()
+        # RFC 8996 ends the older ones, and Debian's Python leaves that to a file of the system.
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         if ca_file:
             name, path = "fetch.ca_file", ca_file
             context.load_verify_locations(ca_file)

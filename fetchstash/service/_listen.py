@@ -233,6 +233,7 @@ def check_certificate(http: HttpLimits) -> None:
             what = f"{key} {path} cannot be read: {error.strerror}."
             raise BadArgument(what, "Name a file that this user may read.") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
     try:
         # A key with a passphrase would be asked for on the terminal.
         context.load_cert_chain(http.tls_cert, http.tls_key, password="")
@@ -290,6 +291,7 @@ def protocol_of(http: HttpLimits) -> type[BoundedProtocol]:
     if not http.tls_cert:
         return BoundedProtocol
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
     context.load_cert_chain(http.tls_cert, http.tls_key)
     return cast("type[BoundedProtocol]", partial(TlsProtocol, context))
 

@@ -135,6 +135,7 @@ def test_a_short_reference_is_taken_by_every_command(run: Terminal, site: Site) 
     assert [row.split("\t")[0] for row in run("ls").stdout.splitlines()] == refs[2:]
 
 
+@pytest.mark.slow
 def test_the_first_is_what_was_fetched_last_though_it_was_kept_before(
     run: Terminal, site: Site
 ) -> None:
