@@ -41,12 +41,13 @@ def licences(package: str) -> set[str]:
         read = metadata(package)
     except PackageNotFoundError:  # of another system
         return set()
-    classifiers: list[str] = read.get_all("Classifier") or []
-    said = [read["License-Expression"] or ""] if read["License-Expression"] else []
+    # Not read[name]: of a field that is missing it warns since 3.12.
+    said: list[str] = read.get_all("License-Expression") or []
     if not said:
+        classifiers: list[str] = read.get_all("Classifier") or []
         said = [name.rpartition(" :: ")[2] for name in classifiers if name.startswith("License ::")]
-    if not said and len(read["License"] or "") < 60:
-        said = [read["License"] or ""]
+    if not said:
+        said = [name for name in read.get_all("License") or [] if len(name) < 60]
     parts = {part for each in said for part in re.split(r" (?:AND|OR) |, ", each)}
     return {NAMES.get(part, part) for part in parts} - {"", "dependency licenses"}
 
