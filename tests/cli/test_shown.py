@@ -64,22 +64,22 @@ def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site)
         async with fetchstash.open_stash(load(environment=run.env)) as stash:
             tools = {tool.__name__: tool for tool in fetchstash.tool_functions(stash)}
             return [
+                await tools["artifact_info"](artifact_ref=ref),
                 await tools["get_search_content"](artifact_ref=ref),
                 await tools["artifact_grep"](artifact_ref=ref, pattern="7$"),
                 await tools["artifact_slice"](artifact_ref=ref, start=7, maxChars=500),
                 await tools["artifact_search"](artifact_refs=[ref], query="line 77"),
-                await tools["artifact_info"](artifact_ref=ref),
                 await tools["get_search_content"](artifact_ref=ref, offset=200_000),
                 await tools["fetch_content"](url=none),
             ]
 
     for arguments, answer in zip(
         (
+            ["info", "@1"],  # first: a source that is a URL counts as fetched, which it tells
             ["get", url],
             ["grep", "7$", "@1"],
             ["slice", ref[4:11], "--start", "7", "--max-chars", "500"],
             ["search", "line", "77", "--in", url],
-            ["info", "@1"],
             ["get", url, "--offset", "200000"],
             ["fetch", none],
         ),
