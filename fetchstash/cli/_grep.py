@@ -156,14 +156,15 @@ async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGene
 async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit]:
     """Yield a scanner's hits in an artifact. Raises NoText."""
     rest = ""
-    async for piece in pieces(stash, ref, 0, _PIECE_CHARS):
-        lines, feed, tail = piece.rpartition("\n")
-        if not feed:
-            rest += tail
-            continue
-        for hit in scanner.feed(rest + lines + feed):
-            yield hit
-        rest = tail
+    async with aclosing(pieces(stash, ref, 0, _PIECE_CHARS)) as read:  # -l leaves it early
+        async for piece in read:
+            lines, feed, tail = piece.rpartition("\n")
+            if not feed:
+                rest += tail
+                continue
+            for hit in scanner.feed(rest + lines + feed):
+                yield hit
+            rest = tail
     for hit in scanner.feed(rest) if rest else ():
         yield hit
 
@@ -176,9 +177,9 @@ def _whole_words(query: "GrepQuery") -> "GrepQuery":
 
 
 def _with_files(words: Sequence[str]) -> list[str]:
-    """Return the words with the files in it for each folder, hidden ones left out, sorted.
+    """Return the words, each folder replaced by the files in it and below, hidden ones left out.
 
-    Raises BadArgument for a folder with no file, or with more than are read in one go.
+    Raises BadArgument for a folder with no file, or with more than ``_MAX_FILES``.
     """
     named: list[str] = []
     for word in words:
@@ -265,7 +266,7 @@ def grep(
 
     query = GrepQuery(pattern, context=context or 0, max_matches=max_matches or _ALL, **options)
     try:
-        compile_pattern(query)  # a wrong one is said once, before anything is fetched
+        compiled = compile_pattern(query)  # a wrong one is said once, before anything is fetched
     except BadPattern as error:
         calls = (replace(call, arguments={**call.arguments, "refs": words}) for call in error.calls)
         raise BadPattern(error.what, error.next_step, *calls) from None
@@ -274,7 +275,7 @@ def grep(
         partial(
             Scanner,
             query,
-            compile_pattern(_whole_words(query) if whole else query),
+            compile_pattern(_whole_words(query)) if whole else compiled,
             before=before,
             after=after,
             inverted=inverted,
