@@ -182,10 +182,7 @@ def extraction(
     """Return the extraction of a job that ended well. Raises ProtocolError."""
     facts = _protocol.read_facts(done)
     media_type = facts["media_type"] = facts["media_type"] or decision.media_type
-    if pieces.declared:
-        facts |= pieces.declared.facts(media_type)
-    else:
-        facts |= describe(format_of(decision).kind, media_type)
+    facts |= _format_facts(decision, media_type, pieces)
     facts["extraction_error"] = _cause(done.data["cause"], "").words() if "cause" in done else ""
     facts["outline"] = (*facts["outline"], *pieces.outline)[: _protocol.MAX_HEADINGS]
     return Extraction(
@@ -206,8 +203,18 @@ def extraction(
     )
 
 
-def remains(text: Path, pieces: Pieces, lines: int, error: str) -> Extraction:
-    """Return the extraction of a job whose worker died: what it had written."""
+def _format_facts(decision: Decision, media_type: str, pieces: Pieces) -> dict[str, Any]:
+    """Return the facts that the format alone decides: a plugin's, or a built-in one."""
+    if pieces.declared:
+        return pieces.declared.facts(media_type)
+    return describe(format_of(decision).kind, media_type)
+
+
+def remains(text: Path, decision: Decision, pieces: Pieces, lines: int, error: str) -> Extraction:
+    """Return the extraction of a job whose worker died: what it had written.
+
+    Its facts are those that the format alone decides; the handler's own died with the worker.
+    """
     if not pieces.chars:
         return Extraction(None, pieces.handler, extraction_error=error)
     return Extraction(
@@ -221,6 +228,8 @@ def remains(text: Path, pieces: Pieces, lines: int, error: str) -> Extraction:
         outline=tuple(pieces.outline),
         extraction_truncated=True,
         extraction_error=error,
+        media_type=decision.media_type,
+        **_format_facts(decision, decision.media_type, pieces),
     )
 
 

@@ -373,4 +373,4 @@ async def _run(
         if not await worker.gone(pieces.bytes):
             return Extraction(None, pieces.handler, extraction_error=error), error
         lines = await asyncio.to_thread(answers.measure, text, pieces, source)
-        return answers.remains(text, pieces, lines, error), error
+        return answers.remains(text, decision, pieces, lines, error), error
