@@ -3,13 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from fetchstash.errors import BadArgument, did_you_mean
+from fetchstash.text.untyped import as_object, is_array, is_object
 
 # A header may name its scheme first (RFC 9110, 11.4): the variable then has the token alone.
 _REFERENCE = re.compile(r"((?:[A-Za-z]+ )?)env:(.*)", re.DOTALL)
@@ -74,16 +75,16 @@ def tables(
     """Return the tables [setting.KEY] of the file by their keys."""
     found: Any = data
     for name in setting.split("."):
-        found = cast("Mapping[str, Any]", found).get(name, {}) if isinstance(found, dict) else {}
-    if not isinstance(found, dict):
+        found = as_object(found).get(name, {})
+    if not is_object(found):
         shown = "no table" if setting == "fetch.headers" else repr(found)  # it may be a secret
         what = f"{setting} is {shown} ({origin})."
         raise BadArgument(what, f"It must be tables: [{setting}.{key}].")
-    for name, values in cast("Mapping[str, Any]", found).items():
+    for name, values in found.items():
         if not isinstance(values, dict):
             what = f"{setting}.{name} is no table ({origin})."
             raise BadArgument(what, f"It must be a table: [{setting}.{key}].")
-    return cast("dict[str, Mapping[str, Any]]", found)
+    return found
 
 
 def headers_of(
@@ -233,13 +234,12 @@ FILTER_KEYS = (("enabled_tools", "includeTools"), ("disabled_tools", "excludeToo
 
 def mapped(value: Any, change: Callable[[Any], Any], *, names: bool = False) -> Any:
     """Return a JSON value with ``change`` made to each value in it, and to its names if asked."""
-    if isinstance(value, list):
-        return [mapped(item, change, names=names) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
+    if is_array(value):
+        return [mapped(item, change, names=names) for item in value]
+    if is_object(value):
         return {
             change(name) if names else name: mapped(item, change, names=names)
-            for name, item in items
+            for name, item in value.items()
         }
     return change(value)
 
@@ -302,8 +302,7 @@ def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:
             what = f"{setting}.{key} has a wrong value ({origin})."
             raise BadArgument(what, f"It must be {expected}.")
     arguments: dict[str, Any] = {
-        key: tuple(cast("list[str]", value)) if isinstance(value, list) else value
-        for key, value in values.items()
+        key: tuple(value) if is_array(value) else value for key, value in values.items()
     }
     server = WrappedServer(name, **arguments)
     if bool(server.command) == bool(server.url):
@@ -317,10 +316,10 @@ def _wrong(value: Any, kind: object) -> str:
     """Return the expected type of a wrong value in words, "" if the value is right."""
     text = str(kind)
     if "Mapping" in text:
-        table = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": None}
+        table = value if is_object(value) else {"": None}
         ok, expected = all(isinstance(item, str) for item in table.values()), "a table of texts"
     elif "tuple" in text:
-        items = cast("Sequence[Any]", value) if isinstance(value, list) else [None]
+        items = value if is_array(value) else [None]
         ok, expected = all(isinstance(item, str) for item in items), "a list of texts"
     elif text in ("bool", "<class 'bool'>"):
         ok, expected = isinstance(value, bool), "true or false"

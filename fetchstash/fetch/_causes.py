@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._responses import retry_after_seconds
 from fetchstash.text import walls
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.untyped import as_object, is_array
 from fetchstash.text.urls import Target
 
 EXCERPT_CHARS = 300
@@ -188,6 +189,4 @@ def _words_of(body: str) -> str:
 
 def _table(value: object) -> dict[str, Any]:
     """Return a table, or the first of a list of them, {} for anything else."""
-    if isinstance(value, list) and value:
-        value = cast("list[object]", value)[0]
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return as_object(value[0] if is_array(value) and value else value)

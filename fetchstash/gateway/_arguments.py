@@ -14,8 +14,8 @@ import anyio.to_thread
 
 from fetchstash.config import WrappedServer
 from fetchstash.errors import BadArgument, Call, Refused, TooLarge
-from fetchstash.gateway._protocol import as_list, as_object, as_objects
 from fetchstash.text import clip
+from fetchstash.text.untyped import as_array, as_object, as_objects
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
@@ -68,7 +68,7 @@ def holds_reference(arguments: Mapping[str, Any]) -> bool:
         if depth and reference_in(value):
             return True
         if depth < MAX_DEPTH:
-            inner = [*as_object(value).values(), *as_list(value)]
+            inner = [*as_object(value).values(), *as_array(value)]
             left += [(item, depth + 1) for item in inner]
     return False
 
@@ -107,7 +107,7 @@ class Filling:
                 for name, item in values
             }
         if isinstance(value, list) and isinstance(schema.get("items"), dict):
-            of_item, written = as_object(schema["items"]), as_list(cast("object", value))
+            of_item, written = as_object(schema["items"]), as_array(cast("object", value))
             items: list[Any] = [await self._filled(of_item, item, depth + 1) for item in written]
             return items
         return cast("object", value)
@@ -122,7 +122,7 @@ class Filling:
         kinds: set[str] = set()
         for one in (schema, *choices):
             kind = one.get("type")
-            kinds |= {kind} if isinstance(kind, str) else set(map(str, as_list(kind)))
+            kinds |= {kind} if isinstance(kind, str) else set(map(str, as_array(kind)))
         fixed = any(name in schema for name in ("enum", "const", "$ref"))
         return schema, kinds or (set() if fixed or choices else {"string"})
 

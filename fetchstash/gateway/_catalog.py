@@ -25,14 +25,12 @@ from fetchstash.gateway._protocol import (
     METHOD_NOT_FOUND,
     SERVER_INFO_KEY,
     SUBSCRIPTION_ID_KEY,
-    as_list,
-    as_object,
-    as_objects,
     meta_of,
 )
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.text import clip
+from fetchstash.text.untyped import as_array, as_object, as_objects
 
 PAGES = 1_000
 """Pages of one list that a server may have."""
@@ -334,7 +332,7 @@ class _Stream:
     @property
     def uris(self) -> list[str]:
         """The resources whose changes the host asked for."""
-        return list(map(str, as_list(self.wanted.get("resourceSubscriptions"))))
+        return list(map(str, as_array(self.wanted.get("resourceSubscriptions"))))
 
     def wants(self, method: str, params: Params) -> bool:
         """Return whether the host asked for this notification."""
@@ -442,7 +440,7 @@ async def _quietly(upstream: Upstream, method: str, uri: str) -> None:
 
 def without_subscription(params: Params | None) -> dict[str, Any] | None:
     """Return the parameters of a notification without the id of our own stream."""
-    own, meta = as_object(params), meta_of(params)
+    own, meta = dict(as_object(params)), dict(meta_of(params))
     own.pop("_meta", None)
     meta.pop(SUBSCRIPTION_ID_KEY, None)
     return ({**own, "_meta": meta} if meta else own) or None

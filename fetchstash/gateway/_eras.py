@@ -18,11 +18,11 @@ from fetchstash.gateway._protocol import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     REQUEST_TIMEOUT,
-    as_object,
 )
 from fetchstash.gateway._rpc import Params, RpcError, read_back
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.text.hygiene import clean
+from fetchstash.text.untyped import as_object
 
 ROUNDS = 10
 """How often a server may ask within one call."""
@@ -60,7 +60,7 @@ def with_signed_questions(upstream: Upstream, result: dict[str, Any]) -> dict[st
     """Return a result; each question in it to the person names the server. Raises TooLarge."""
     if result.get("resultType") != "input_required":
         return result
-    requests = as_object(read_back(result.get("inputRequests")))
+    requests = dict(as_object(read_back(result.get("inputRequests"))))
     for key, request in requests.items():
         asked = as_object(request)
         if params := as_object(asked.get("params")):

@@ -35,12 +35,12 @@ from fetchstash.gateway._protocol import (
     SERVER_INFO_KEY,
     UI_EXTENSION,
     UNSUPPORTED_PROTOCOL_VERSION,
-    as_object,
     meta_of,
 )
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError, drop_our_meta
 from fetchstash.gateway._upstream import FOR_MODELS, HostInfo, Upstream
 from fetchstash.text import clip
+from fetchstash.text.untyped import as_object
 
 if TYPE_CHECKING:
     from fetchstash.server.tools import LoggedCall
@@ -461,7 +461,7 @@ class Gateway:
         if method.endswith("/list_changed"):
             self._catalog.forget()
         if params is not None and upstream is not self._catalog.own:
-            params = as_object(params)
+            params = dict(params)
             drop_our_meta(params)
         if method == "notifications/tasks/status" and not self._is_task_of(
             str((params or {}).get("taskId")), upstream

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from fetchstash.gateway._protocol import as_list, as_object, meta_of
+from fetchstash.gateway._protocol import meta_of
 from fetchstash.text import clip
+from fetchstash.text.untyped import as_array, as_object
 
 TOOL_SCHEMA = "tool_schema"
 DESCRIPTION_CHARS = 100
@@ -84,13 +85,13 @@ def faults(schema: Mapping[str, Any], value: Any, name: str = "", depth: int = 0
     Patterns and references are the server's own to check: here they could stop all other calls.
     """
     kinds = schema.get("type")
-    allowed = [kinds] if isinstance(kinds, str) else [str(kind) for kind in as_list(kinds)]
+    allowed = [kinds] if isinstance(kinds, str) else [str(kind) for kind in as_array(kinds)]
     known = [kind for kind in allowed if kind in _TYPES]
     shown = name or "The argument"
     if known and len(known) == len(allowed) and not any(_is(kind, value) for kind in known):
         yield f"{shown} must be of type {' or '.join(known)}"
         return
-    if "enum" in schema and value not in as_list(schema["enum"]):
+    if "enum" in schema and value not in as_array(schema["enum"]):
         yield f"{shown} must be one of {clip(json.dumps(schema['enum']), 200)}"
     if depth == MAX_DEPTH:
         return
@@ -99,17 +100,17 @@ def faults(schema: Mapping[str, Any], value: Any, name: str = "", depth: int = 0
         outer = f"{name}." if name else ""
         yield from (
             f"{outer}{key} is missing"
-            for key in as_list(schema.get("required"))
+            for key in as_array(schema.get("required"))
             if key not in values
         )
         if schema.get("additionalProperties") is False and "patternProperties" not in schema:
             yield from (f"there is no {outer}{key}" for key in values if key not in properties)
         for key, item in values.items():
             yield from faults(as_object(properties.get(key)), item, f"{outer}{key}", depth + 1)
-    for item in as_list(cast("object", value)):
+    for item in as_array(cast("object", value)):
         yield from faults(as_object(schema.get("items")), item, f"an item of {name}", depth + 1)
 
 
 def is_for_page_alone(tool: Mapping[str, Any]) -> bool:
     """Return whether no model sees a tool."""
-    return as_list(as_object(meta_of(tool).get("ui")).get("visibility")) == ["app"]
+    return as_array(as_object(meta_of(tool).get("ui")).get("visibility")) == ["app"]

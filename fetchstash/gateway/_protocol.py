@@ -4,8 +4,10 @@
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
+
+from fetchstash.text.untyped import as_object
 
 INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32601, -32602, -32603
 REQUEST_TIMEOUT, UNSUPPORTED_PROTOCOL_VERSION = -32001, -32022
@@ -35,21 +37,6 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 def as_value(text: str) -> Any:
     """Return the value of a JSON text. Raises ValueError, RecursionError."""
     return _DECODER.decode(text)
-
-
-def as_object(value: object) -> dict[str, Any]:
-    """Return a JSON object as a dict of its own, {} for anything else."""
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
-
-
-def as_list(value: object) -> Sequence[Any]:
-    """Return a JSON array, () for anything else."""
-    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
-
-
-def as_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON array, the very same ones."""
-    return [cast("dict[str, Any]", item) for item in as_list(value) if isinstance(item, dict)]
 
 
 def meta_of(message: Mapping[str, Any] | None) -> dict[str, Any]:

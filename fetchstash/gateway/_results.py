@@ -26,7 +26,7 @@ from fetchstash.config import WrappedServer, is_secret_name
 from fetchstash.fetch import mask_url
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._process import without_secrets
-from fetchstash.gateway._protocol import as_object, as_objects, meta_of
+from fetchstash.gateway._protocol import meta_of
 from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.server.tools import LoggedCall
@@ -34,6 +34,7 @@ from fetchstash.stash import Artifact, Stash
 from fetchstash.system import run_short
 from fetchstash.system.processes import new_file
 from fetchstash.text import PreviewLimits, clip, picture_size
+from fetchstash.text.untyped import as_object, as_objects
 
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""

@@ -16,13 +16,8 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from fetchstash.config import mapped
 from fetchstash.errors import TooLarge
-from fetchstash.gateway._protocol import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    as_object,
-    as_objects,
-    as_value,
-)
+from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_value
+from fetchstash.text.untyped import as_object, as_objects
 
 
 @dataclass(frozen=True, slots=True)

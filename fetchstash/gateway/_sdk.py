@@ -27,9 +27,10 @@ from mcp_types import jsonrpc_message_adapter
 from fetchstash.config import Settings, WrappedServer, resolved
 from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
 from fetchstash.gateway._process import readable, say
-from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY, as_object, as_objects, meta_of
+from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY, meta_of
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId, StandIns
 from fetchstash.server import LazyStash, build_server
+from fetchstash.text.untyped import as_object, as_objects
 
 CONNECT_SECONDS = 30.0
 _NAME_HEADERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

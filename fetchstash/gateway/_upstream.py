@@ -28,8 +28,6 @@ from fetchstash.gateway._protocol import (
     LOG_LEVEL_KEY,
     METHOD_NOT_FOUND,
     PROTOCOL_VERSION_KEY,
-    as_list,
-    as_object,
     meta_of,
 )
 from fetchstash.gateway._rpc import (
@@ -42,6 +40,7 @@ from fetchstash.gateway._rpc import (
     drop_our_meta,
     read_back,
 )
+from fetchstash.text.untyped import as_array, as_object
 
 if TYPE_CHECKING:
     from fetchstash.gateway._gateway import Gateway
@@ -384,7 +383,7 @@ class Upstream:
                 try:
                     if modern:
                         about = await peer.request("server/discover", discover, is_opening=True)
-                        if LATEST_MODERN_VERSION not in as_list(about.get("supportedVersions")):
+                        if LATEST_MODERN_VERSION not in as_array(about.get("supportedVersions")):
                             raise no_version
                     else:
                         about = await peer.request("initialize", initialize, is_opening=True)
@@ -398,7 +397,7 @@ class Upstream:
 
     def _in_its_era(self, params: Params | None) -> Params | None:
         """Return parameters with the ``_meta`` fields that the server's era requires."""
-        own, theirs = as_object(params), meta_of(params)
+        own, theirs = dict(as_object(params)), meta_of(params)
         meta = {name: value for name, value in theirs.items() if name not in ENVELOPE}
         if self.modern:
             meta |= self._host.envelope()

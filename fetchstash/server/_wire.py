@@ -8,7 +8,7 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -17,6 +17,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from fetchstash.errors import BadArgument, Busy
+from fetchstash.text.untyped import is_object
 
 MAX_WAITING = 256
 """Requests whose answers the client has not read yet; more are held back."""
@@ -185,6 +186,6 @@ def _request_of(error: Exception) -> dict[str, Any]:
             request: Any = json.loads(value) if isinstance(value, str) else value
         except (ValueError, RecursionError):
             continue
-        if isinstance(request, dict) and "id" in request:
-            return cast("dict[str, Any]", request)
+        if is_object(request) and "id" in request:
+            return request
     return {}

@@ -43,6 +43,7 @@ from fetchstash.service.access import (
     scope_of,
 )
 from fetchstash.system import telemetry
+from fetchstash.text.untyped import as_object
 
 MAX_CALLS = 512
 """Requests that are handled at a time by one process."""
@@ -431,7 +432,7 @@ def _message(body: bytes) -> _Message:
     except (ValueError, RecursionError):  # ValidationError and UnicodeEncodeError are ValueErrors
         is_message, written = False, b""
     if not is_message:
-        request = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+        request = as_object(message).get("id")
         request = request if is_request_id(request) else None
         raise _Refusal(reply(400, no_message(), request=request))
     return cast("dict[str, Any]", message), written

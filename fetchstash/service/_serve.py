@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import uvicorn
@@ -69,6 +69,7 @@ from fetchstash.service.access import (
     verifier as verifier_by,
 )
 from fetchstash.store import DEFAULT_RUN, Objects, open_objects
+from fetchstash.text.untyped import as_object
 from fetchstash.text.urls import join_host_port
 
 _log = logging.getLogger("fetchstash.service")
@@ -178,9 +179,8 @@ def build_app(
         meta, tool = params.get("_meta"), tools.get(str(params.get("name")))
         if tool is None or not isinstance(meta, dict) or "progressToken" not in meta:
             return None
-        arguments = params.get("arguments")
-        named = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-        return streams.asgi_app if tool.reports(named) else None
+        arguments = as_object(params.get("arguments"))
+        return streams.asgi_app if tool.reports(arguments) else None
 
     endpoint = Endpoint(
         answers.asgi_app, http, oauth, tenants, verifier, cancel_elsewhere, stream_for

@@ -16,9 +16,9 @@ from PIL import Image
 
 from fetchstash import Stash, open_stash
 from fetchstash.config import ARTIFACT_TOOLS, load
-from fetchstash.gateway._protocol import as_object
 from fetchstash.server import listed_tools
 from fetchstash.stash import logged_calls
+from fetchstash.text.untyped import as_object
 from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
 from tests.gateway.memory import Line, Message, Server, gateway, initialize, tools
 from tests.scanned import png

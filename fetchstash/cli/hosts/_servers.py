@@ -13,6 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable, Item, Table
 
 from fetchstash.cli.hosts._files import Malformed, part_at, value_at, with_value, without_value
+from fetchstash.text.untyped import as_object, is_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class JsonServers:
 
     def values(self, source: Any) -> Entry:
         """Return the values of an entry that ``source`` returned; {} if it was changed since."""
-        return as_table(source)
+        return as_object(source)
 
     def add(self, name: str, entry: Entry) -> None:
         """Add a server after the others."""
@@ -295,21 +296,16 @@ def servers_of(host: Host, text: str, path: list[str]) -> Servers:
     return TomlServers(text, path) if host.name == "codex" else JsonServers(text, path)
 
 
-def as_table(value: object) -> dict[str, Any]:
-    """Return a table of a settings file, an empty one for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _only_tables(section: object) -> dict[str, Entry]:
     """Return the members of a section that are tables, as the entries of servers are."""
-    members = as_table(section)
+    members = as_object(section)
     return {name: members[name] for name in members if isinstance(members[name], dict)}
 
 
 def args_of(entry: Entry) -> list[str] | None:
     """Return the arguments of an entry's command, None if they are no list of texts."""
     args = entry.get("args", [])
-    words = cast("list[object]", args) if isinstance(args, list) else [None]
+    words = args if is_array(args) else [None]
     texts = [word for word in words if isinstance(word, str)]
     return texts if len(texts) == len(words) else None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fetchstash.cli.hosts._files import Malformed, backups_of, change_file, value_at
 from fetchstash.cli.hosts._register import BROWSER_FLAGS, NAME
@@ -23,7 +23,6 @@ from fetchstash.cli.hosts._servers import (
     Host,
     Servers,
     args_of,
-    as_table,
     own_words,
     servers_of,
 )
@@ -37,6 +36,7 @@ from fetchstash.config import (
     mapped,
 )
 from fetchstash.errors import BadArgument, did_you_mean
+from fetchstash.text.untyped import as_array, as_object
 
 GATEWAY = "gateway"
 """The name of the one gateway: a rule for ``fetchstash`` must not allow the tools of others."""
@@ -141,7 +141,7 @@ class _Wrapping:
         if (transport := entry.get("type")) in ("sse", "ws"):
             reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
             raise BadArgument(reason, "Give it a URL of streamable HTTP, or leave it out.")
-        tables = (as_table(entry.get(key)) for key in HEADER_KEYS)
+        tables = (as_object(entry.get(key)) for key in HEADER_KEYS)
         headers = {header.lower() for table in tables for header in table}
         has_token = "bearer_token_env_var" in entry or "authorization" in headers
         if not has_token and any(key in entry for key in _LOGIN_KEYS):
@@ -236,7 +236,7 @@ def _wrap_alone(servers: Servers, name: str, program: list[str]) -> None:
     """Replace one server by a gateway; the entry's other keys stay."""
     entry = servers.entries[name]
     read = (*_PLAIN_KEYS, *_TOKEN_KEYS, *_LOGIN_KEYS)
-    tokens = [*as_table(entry.get("env_http_headers")).values(), entry.get("bearer_token_env_var")]
+    tokens = [*as_object(entry.get("env_http_headers")).values(), entry.get("bearer_token_env_var")]
     passed_on = [token for token in tokens if token]
     kept = [key for key in entry if key in read or (passed_on and key == "env_vars")]
     put = _entry_of(program, [], {name: servers.source(name, kept)})
@@ -258,7 +258,7 @@ def _put_gateway(
         put |= {key: max([*times, put.get(key, 0)])} if times else {}
     if NAME in sources:
         own = servers.values(sources[NAME])
-        put["env"] |= as_table(own.get("env"))
+        put["env"] |= as_object(own.get("env"))
         if BROWSER_FLAGS[0] in (args_of(own) or ()):
             put["env"]["FETCHSTASH_FETCH_BROWSER"] = BROWSER_FLAGS[1]
     if GATEWAY in servers.entries:
@@ -291,11 +291,11 @@ def _entry_of(program: list[str], flags: list[str], sources: Mapping[str, Any]) 
 
 def _kept_by(entry: Entry) -> dict[str, Any]:
     """Return the sources of the servers that a gateway replaced, {} for any other entry."""
-    variables = as_table(entry.get("env"))
+    variables = as_object(entry.get("env"))
     if (own_words(entry) or [""])[0] != "wrap":
         return {}
     try:
-        sources = as_table(json.loads(variables.get(SERVERS_VARIABLE, "")))
+        sources = as_object(json.loads(variables.get(SERVERS_VARIABLE, "")))
     except (ValueError, TypeError):
         return {}
     return {name: filled_in(source, variables) for name, source in sources.items()}
@@ -359,7 +359,7 @@ def _bring_back(
 def _rule_of(host: Host, env: Environment, text: str) -> Callable[[str], str]:
     """Return a function that names the host's settings which refer to a server, "" for none."""
     if host.name == "gemini":
-        listed = as_table(value_at(text, ["mcp"]))
+        listed = as_object(value_at(text, ["mcp"]))
         allowed, excluded = (listed.get(key) or () for key in ("allowed", "excluded"))
         listing = f"mcp.allowed or mcp.excluded of {host.title} name servers"
         return lambda name: listing if allowed or name in excluded else ""
@@ -381,13 +381,12 @@ def _rule(server: str) -> str:
 def _claude_rules(env: Environment, text: str) -> Iterator[tuple[str, str]]:
     """Yield the permissions in the settings of Claude Code, the person's and its projects'."""
     homes = [env.folder("CLAUDE_CONFIG_DIR", env.home / ".claude")]
-    homes += [Path(project, ".claude") for project in as_table(value_at(text, ["projects"]))]
+    homes += [Path(project, ".claude") for project in as_object(value_at(text, ["projects"]))]
     for file in (home / name for home in homes for name in _CLAUDE_FILES):
         with suppress(OSError, UnicodeDecodeError, Malformed):
-            permissions = as_table(value_at(file.read_text(encoding="utf-8"), ["permissions"]))
+            permissions = as_object(value_at(file.read_text(encoding="utf-8"), ["permissions"]))
             for kind in ("allow", "ask", "deny"):
-                rules = permissions.get(kind)
-                for rule in cast("list[object]", rules) if isinstance(rules, list) else ():
+                for rule in as_array(permissions.get(kind)):
                     yield kind, str(rule)
 
 
@@ -435,8 +434,8 @@ def _sections(host: Host, text: str) -> list[list[str]]:
     """Return the paths of keys under which a host's file has servers."""
     sections = [[host.section]]
     if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
-        projects = as_table(value_at(text, ["projects"]))
-        filled = (name for name in projects if as_table(projects[name]).get("mcpServers"))
+        projects = as_object(value_at(text, ["projects"]))
+        filled = (name for name in projects if as_object(projects[name]).get("mcpServers"))
         sections += [["projects", name, "mcpServers"] for name in filled]
     return sections
 

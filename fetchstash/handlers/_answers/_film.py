@@ -9,11 +9,11 @@ from typing import Any
 
 from fetchstash.handlers._answers import AnswerReason, _values as v
 from fetchstash.handlers._contract import Extracted, Hints
-from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html import _reading, _scripts, _tree
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.text.facts import clock
+from fetchstash.text.untyped import is_array, is_object
 
 _PLAYER, _PAGE = "ytInitialPlayerResponse", "ytInitialData"
 _CHAPTERS = ("macroMarkersListItemRenderer", "chapterRenderer")

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._prose import fence_for
 from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
+from fetchstash.text.untyped import is_array, is_object
 
 MAX_LIST = 300
 MAX_LINE = 300

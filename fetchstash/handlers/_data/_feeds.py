@@ -19,13 +19,13 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._json import JsonHandler
-from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._dates import moment
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading
 from fetchstash.handlers._xml import XmlRepair, attribute, walk
 from fetchstash.text import clip, counted
+from fetchstash.text.untyped import as_objects, is_array, is_object
 
 MAX_ENTRY_CHARS = 1_000_000
 """Characters of one text of an entry, as it stands in the feed. What is cut is said."""
@@ -405,14 +405,10 @@ class JsonFeedHandler(JsonHandler):
         if title := writer.head(head):
             yield Part(f"{title}\n\n")
         try:
-            for item in _objects(feed.get("items")):
+            for item in as_objects(feed.get("items")):
                 yield Part(writer.entry(_json_entry(item)))
         finally:
             writer.finish(extracted)
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (item for item in (value if is_array(value) else ()) if is_object(item))
 
 
 def _word(value: Any) -> str:
@@ -421,7 +417,7 @@ def _word(value: Any) -> str:
 
 def _json_entry(item: dict[str, Any]) -> Entry:
     entry = Entry()
-    authors = [*_objects(item.get("authors")), *_objects([item.get("author")])]
+    authors = [*as_objects(item.get("authors")), *as_objects([item.get("author")])]
     lines = {
         "title": item.get("title"),
         "link": item.get("url") or item.get("home_page_url"),
@@ -443,7 +439,7 @@ def _json_entry(item: dict[str, Any]) -> Entry:
         if text := _word(item.get(name)).strip():
             kept = text[:MAX_ENTRY_CHARS]
             entry.texts.append(Text(kept, is_html, len(text) - len(kept)))
-    for file in _objects(item.get("attachments")):
+    for file in as_objects(item.get("attachments")):
         label = _enclosure(_word(file.get("mime_type")), _word(file.get("size_in_bytes")))
         entry.add_link(_word(file.get("url")), label)
     entry.add_link(_word(item.get("external_url")), "Related")

@@ -12,7 +12,7 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._json_values import is_array, is_object, lay_out, value_at, write
+from fetchstash.handlers._data._json_values import lay_out, value_at, write
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
@@ -21,6 +21,7 @@ from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text import PreviewLimits, clip, counted, largest
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading, Preview
+from fetchstash.text.untyped import is_array, is_object
 
 # Items of an array that are examined; the others are counted.
 _SAMPLE_ITEMS = 1_000

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
 from fetchstash.handlers._charset import long_lines
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._reasons import Reason
+from fetchstash.text.untyped import is_array, is_object
 
 WIDTH = 160
 # Deeper levels get no more indent: a million brackets would become a square of spaces.
@@ -159,26 +160,6 @@ def _integer(spelling: str) -> int | Spelled:
 _DECODER = json.JSONDecoder(
     parse_float=Spelled.read, parse_int=_integer, parse_constant=Spelled.read
 )
-
-
-def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether a JSON value is an object, whose keys are strings."""
-    return isinstance(value, dict)
-
-
-def is_array(value: Any) -> TypeGuard[list[Any]]:
-    """Return whether a JSON value is an array."""
-    return isinstance(value, list)
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    """Return an object, {} for anything else."""
-    return value if is_object(value) else {}
-
-
-def as_objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of an array, none of anything else."""
-    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 def read(text: str) -> Any:

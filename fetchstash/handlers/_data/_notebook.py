@@ -7,10 +7,10 @@ from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._data._json_values import as_object, as_objects, is_array
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
 from fetchstash.text import clip_middle, counted
+from fetchstash.text.untyped import as_object, as_objects, is_array, is_object
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
 _MAX_BYTES = 128 * 1024 * 1024
@@ -53,9 +53,9 @@ def _load(source: Path) -> Json:
     damaged = DataReason.NOTEBOOK_DAMAGED.instead_of(ValueError)  # of JSON and of UTF-8
     with damaged, DataReason.NOTEBOOK_DEPTH.instead_of(RecursionError):
         notebook = json.loads(source.read_bytes())
-    if not isinstance(notebook, dict):
+    if not is_object(notebook):
         raise DataReason.NOTEBOOK_EMPTY.error()
-    return as_object(notebook)
+    return notebook
 
 
 def _language(metadata: Json) -> str:

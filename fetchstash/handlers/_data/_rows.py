@@ -14,9 +14,10 @@ from typing import Any
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers._data import DataReason, _json_values
-from fetchstash.handlers._data._json_values import array_items, is_array, is_object, pick, write
+from fetchstash.handlers._data._json_values import array_items, pick, write
 from fetchstash.handlers._previews import one_line
 from fetchstash.text import clip
+from fetchstash.text.untyped import is_array, is_object
 
 _SAMPLE_ROWS = 1_000
 _MAX_COLUMNS, _MAX_NAMES, _MAX_NAME = 400, 40, 60

@@ -19,11 +19,11 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
 from fetchstash.handlers._data._rows import value_rows
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
+from fetchstash.text.untyped import as_objects, is_array, is_object
 
 _MAX_VALUES = 1_000_000
 _MAX_DEPTH = 500

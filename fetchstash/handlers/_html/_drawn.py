@@ -7,9 +7,9 @@ and as Markdown. Settings, translations and styles are no text of the page.
 import re
 from typing import Any
 
-from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html import _element, _tree
 from fetchstash.handlers._html._element import BLOCKS, Element, names
+from fetchstash.text.untyped import is_array, is_object
 
 MAX_NODES = 60_000
 MAX_DEPTH = 100

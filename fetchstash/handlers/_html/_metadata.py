@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._dates import moment
 from fetchstash.handlers._html._byline import author_of
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._tree import Page
+from fetchstash.text.untyped import is_array, is_object
 
 _DESCRIPTIONS = ("og:description", "twitter:description", "description", "dc.description")
 _PICTURES = ("og:image:secure_url", "og:image", "og:image:url", "twitter:image", "thumbnailurl")

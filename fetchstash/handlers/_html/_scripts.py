@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from fetchstash.handlers._data._json_values import is_array, is_object
+from fetchstash.text.untyped import is_array, is_object
 
 MAX_CHARS = 8_000_000  # of the scripts that are read
 MAX_NODES = 100_000

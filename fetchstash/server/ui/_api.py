@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import asdict, replace
 from mimetypes import guess_extension
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import anyio
@@ -32,6 +32,7 @@ from fetchstash.server.ui._timeline import costs, entries, page
 from fetchstash.stash import Stash, lines_of
 from fetchstash.store import ALL_RUNS, ArtifactStore, Facts, open_store, project_of
 from fetchstash.text.facts import PAGE_VERDICTS
+from fetchstash.text.untyped import as_object
 
 PAGE = 500
 """Artifacts of one answer."""
@@ -438,7 +439,7 @@ async def _body(request: Request, name: str = "ref", most: int = _MAX_BODY) -> d
         value = json.loads(body)
     except (ValueError, RecursionError, ClientDisconnect):
         value = None
-    asked = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    asked = as_object(value)
     if not isinstance(asked.get(name), str):
         raise BadArgument(f"The request has no {name}.", "Load the page again.")
     return asked

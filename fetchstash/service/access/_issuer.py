@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import anyio
@@ -13,6 +13,7 @@ import anyio
 from fetchstash.errors import BadArgument, Busy, FetchFailed
 from fetchstash.fetch import FetchLimits
 from fetchstash.service.access._own import MOST_WAITING
+from fetchstash.text.untyped import as_objects, is_array, is_object
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,7 +63,7 @@ class Issuer:
         self._client = client
         self._transport = transport
         self._clock = clock
-        self._keys: list[Mapping[str, Any]] = []
+        self._keys: list[dict[str, Any]] = []
         self._read_at = self._failed_at = float("-inf")
         self._failure: FetchFailed | None = None
         self._reads: int = 0
@@ -148,14 +149,13 @@ class Issuer:
         if self._failure is not None:
             raise FetchFailed(self._failure.what, self._failure.next_step)
 
-    async def _read_keys(self) -> list[Mapping[str, Any]]:
+    async def _read_keys(self) -> list[dict[str, Any]]:
         async with self._asked() as client:
             document = await self._document(client, "GET", await self._place(client, "jwks_uri"))
         keys: Any = (document or {}).get("keys")
-        if not isinstance(keys, list):
+        if not is_array(keys):
             raise self._failed("has no keys at its jwks_uri")
-        items = cast("Sequence[Any]", keys)[:MAX_KEYS]
-        return [cast("Mapping[str, Any]", key) for key in items if isinstance(key, dict)]
+        return as_objects(keys[:MAX_KEYS])
 
     @property
     def introspects(self) -> bool:
@@ -260,7 +260,7 @@ class Issuer:
             raise self._failed(f"cannot be reached: {reason}") from None
         except (ValueError, RecursionError):
             raise self._failed("sends what is no JSON") from None
-        return cast("Mapping[str, Any]", document) if isinstance(document, dict) else None
+        return document if is_object(document) else None
 
     def _failed(self, reason: str) -> FetchFailed:
         what = f"The identity provider {self._url} {reason}."

@@ -7,7 +7,7 @@ those of providers that leave out its type, and opaque ones that the provider ex
 import importlib.util
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from fetchstash.config import OAuthLimits, Settings, resolved
@@ -24,6 +24,7 @@ from fetchstash.service.access._principal import (
     resource_of,
 )
 from fetchstash.store import Objects
+from fetchstash.text.untyped import is_array
 
 LEEWAY = 30.0
 """Seconds by which the provider's clock may differ from ours."""
@@ -170,7 +171,7 @@ def _claim(claims: Mapping[str, Any], path: str) -> Any:
 
 def _texts(value: Any) -> list[str]:
     """Return the texts of a claim that may be one or a list of them."""
-    items = cast("Sequence[Any]", value) if isinstance(value, list) else [value]
+    items = value if is_array(value) else [value]
     return [item for item in items if isinstance(item, str)]
 
 
