@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
+import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -136,6 +138,20 @@ CUT = """[...document.querySelectorAll("button")].filter(button => button.offset
   || button.getBoundingClientRect().right > innerWidth + 1)).map(button => button.textContent)"""
 
 
+def png() -> bytes:
+    """Return a red picture of 60 × 40 pixels."""
+    rows = b"".join(b"\0" + b"\xff\0\0" * 60 for _ in range(40))
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", 60, 40, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
+
+
 def documents(folder: Path) -> list[Path]:
     """Return one document of each way to look at it."""
     from fetchstash.cli.demo.site import documents as demo
@@ -257,6 +273,135 @@ async def test_the_keyboard_alone_reads_finds_pins_and_deletes(tmp_path: Path) -
         await keys.press("Enter")
         await expect(page.locator("#count")).to_have_text("1 artifact")
         assert [facts.name for facts in await view.stash.list()] == ["other.txt"]
+
+
+async def focused(page: "Page") -> str:
+    """Return the id or the label of what has the focus."""
+    about = "document.activeElement.id || document.activeElement.getAttribute('aria-label')"
+    return str(await page.evaluate(about))
+
+
+async def test_keys_act_only_on_what_is_on_the_screen(tmp_path: Path) -> None:
+    table = saved(
+        tmp_path, "table.csv", "name,height\n" + "".join(f"n{n},{n}\n" for n in range(300))
+    )
+    picture = saved(tmp_path, "p.png", png())
+    async with page_of(tmp_path, picture, table) as (view, page):
+        keys, said = page.keyboard, page.locator("#said")
+
+        async def say(key: str, words: str) -> None:
+            await page.evaluate("$('said').textContent = ''")
+            await keys.press(key)
+            await expect(said).to_contain_text(words)
+
+        await say("n", "nothing to go through")
+        await keys.press("j")
+        rows = page.locator("#body [role=status]")
+        await expect(rows).to_have_text("Rows 1 to 100 of 300")
+        await say("/", "t shows it")
+        await say("w", "t shows it")
+        await page.get_by_role("tab", name="Facts").click()
+        await say("n", "nothing to go through")
+        assert "first=101" not in page.url
+        await keys.press("t")
+        await expect(page.locator(".rows")).to_be_focused()
+        await say("n", "Nothing is found")
+        await keys.press("j")
+        await expect(page.locator("#title")).to_have_text("p.png")
+        for key in "/gwt":
+            await say(key, "It has no text.")
+        await keys.press("o")
+        await expect(page.locator("#overview .calls li")).to_have_count(2)
+        for key in ("p", "c", "Delete", "t", "g"):
+            await say(key, "No artifact is on the screen.")
+        assert not await page.locator("#dialog").is_visible()
+        assert [facts.pinned for facts in await view.stash.list()] == [False, False]
+        await page.set_viewport_size({"width": 360, "height": 740})
+        await page.evaluate("backToList()")
+        await keys.press("j")
+        await expect(page.locator("#title")).to_be_visible()
+        await say("f", "The list is not on the screen.")
+
+
+async def test_escape_leaves_each_field(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "long.txt", PROSE)) as (_, page):
+        keys = page.keyboard
+        await keys.press("h")
+        await expect(page.locator("textarea")).to_be_focused()
+        await keys.press("Escape")
+        assert await focused(page) == "trace"
+        await keys.press("j")  # a key again, and no letter
+        await expect(page.locator("#title")).to_have_text("long.txt")
+        for field in ("#grep", "#line"):
+            await page.focus(field)
+            await keys.press("Escape")
+            assert await focused(page) == "rows", field
+        for field in ("#filter", "#query", "#run", "#kind", "#age"):
+            await page.focus(field)
+            await keys.press("Escape")
+            assert await focused(page) == "list", field
+
+
+async def test_a_document_opens_as_it_is_and_a_choice_is_kept(tmp_path: Path) -> None:
+    _, table, report, long = documents(tmp_path)
+    files = [table, report, long, saved(tmp_path, "second.csv", "a,b\n1,2\n")]
+    async with page_of(tmp_path, *files) as (_, page):
+        chosen = page.locator("#tabs [aria-selected=true]")
+
+        async def opened(name: str, tab: str) -> None:
+            await page.locator(".item", has_text=name).click()
+            await expect(page.locator("#title")).to_contain_text(name)
+            await expect(chosen).to_have_text(tab)
+
+        await opened("Report on", "Pages")
+        await expect(page.locator(".shot")).to_be_visible()
+        await page.locator("#outline button").last.click()
+        await expect(page.locator("#body [role=status]")).not_to_have_text(re.compile("Page 1 of"))
+        await expect(chosen).to_have_text("Pages")
+        await opened("table.csv", "Table")
+        await opened("Title", "Text")
+        await page.get_by_role("tab", name="Facts").click()
+        await opened("second.csv", "Table")
+        await page.get_by_role("tab", name="Text").click()
+        await opened("table.csv", "Text")
+        await page.reload()
+        await opened("second.csv", "Text")
+        await opened("Report on", "Pages")
+        await page.fill("#query", "Orlaholm")
+        await page.press("#query", "Enter")
+        hit = page.locator("#results li button", has_text="Report on").first
+        await hit.click()  # a passage is a place in the text
+        await expect(chosen).to_have_text("Text")
+
+
+async def test_a_picture_that_cannot_be_shown_says_why(tmp_path: Path) -> None:
+    files = [saved(tmp_path, "cut.png", png()[:40]), saved(tmp_path, "whole.png", png())]
+    async with page_of(tmp_path, *files) as (_, page):
+        await page.locator(".item", has_text="cut.png").click()
+        await expect(page.locator("#body [role=status]")).to_contain_text(
+            "This picture cannot be shown: the image is damaged"
+        )
+        await page.locator(".item", has_text="whole.png").click()
+        await expect(page.locator("#body .shot")).to_be_visible()
+        await expect(page.locator("#body [role=status]")).to_have_count(0)
+
+
+async def test_the_list_names_artifacts_as_commands_do(tmp_path: Path) -> None:
+    names = ("a.txt", "b.txt", "c.txt")
+    files = [saved(tmp_path, name, f"Words of {name}.\n") for name in names]
+    async with page_of(tmp_path, *files) as (view, page):
+        refs = {facts.name: facts.artifact_ref for facts in await view.stash.list()}
+        await page.fill("#filter", "@3")
+        await expect(page.locator(".item .name")).to_have_text(["a.txt"])
+        await page.press("#filter", "Enter")
+        await expect(page.locator("#title")).to_have_text("a.txt")
+        await page.fill("#filter", refs["b.txt"][:10])
+        await expect(page.locator(".item .name")).to_have_text(["b.txt"])
+        await ask(view.stash, "stash_file", path=str(files[0]))  # it is the last again
+        await page.fill("#filter", "@1")
+        await expect(page.locator(".item .name")).to_have_text(["a.txt"])
+        await page.press("#filter", "Escape")
+        await expect(page.locator(".item .name")).to_have_text(["a.txt", "c.txt", "b.txt"])
 
 
 async def test_the_text_shows_what_the_model_was_shown(tmp_path: Path) -> None:
