@@ -248,14 +248,15 @@ def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Se
     return load(arguments, environment, file)
 
 
-_TOOLS = {
-    "fetch": "fetch_content",
-    "get": "get_search_content",
-    "grep": "artifact_grep",
-    "slice": "artifact_slice",
-    "search": "artifact_search",
-    "info": "artifact_info",
+_ACTIONS = {
+    "fetch": "fetch",
+    "get": "read",
+    "grep": "grep",
+    "slice": "slice",
+    "search": "search",
+    "info": "info",
 }
+"""The commands that take what a tool takes, and the action of that tool."""
 _INFORMS = ("-h", "--help", "--help-settings")
 _SWITCHES = ("literal", "ignore_case", "refresh")
 _NEAR, _VERY_NEAR = 0.6, 0.8
@@ -263,7 +264,7 @@ _NEAR, _VERY_NEAR = 0.6, 0.8
 
 def line_meant(command: click.Command, name: str, arguments: Sequence[str]) -> str:
     """Return the command line that wrong options are likely to mean, "" if none is known."""
-    if name not in _TOOLS or set(arguments).intersection(_INFORMS):
+    if name not in _ACTIONS or set(arguments).intersection(_INFORMS):
         return ""
     for with_values in (True, False):
         line = _line(command, name, list(arguments), with_values=with_values)
@@ -308,7 +309,7 @@ def _line(command: click.Command, name: str, words: list[str], *, with_values: b
         return []
     numbers = {place: str(given.get(place)) for place in ("start", "end")}
     known = {place: int(number) for place, number in numbers.items() if number.isdecimal()}
-    spec = next(spec for spec in tool_specs(load()) if spec.name == _TOOLS[name])
+    spec = next(spec for spec in tool_specs(load()) if spec.action == _ACTIONS[name])
     call, all_meant = meant(spec, {**known, **unknown})
     new = {k: v for k, v in call.arguments.items() if known.get(k) != v and v not in ("…", ["…"])}
     lacks_value = any(value is True and key not in _SWITCHES for key, value in new.items())

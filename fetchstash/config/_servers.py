@@ -122,7 +122,7 @@ ARTIFACT_TOOLS = (
     "artifact_search",
     "artifact_info",
 )
-"""The tools that read what the gateway kept."""
+"""The tools that read what is kept: those that a gateway shows, and a token of the scope "read"."""
 
 THRESHOLD_CHARS = 10_000
 CALL_SECONDS = 300.0

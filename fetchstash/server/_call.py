@@ -73,7 +73,6 @@ def _number(value: float) -> str:
 _IDENTITY = {types.SERVER_INFO_META_KEY: {"name": "fetchstash", "version": __version__}}
 """Of each result in the 2026 era. The SDK would put the icon into it, too."""
 
-_TAKING_IN = ("fetch_content", "stash_file", "fetch_site")
 _log = logging.getLogger("fetchstash.server")
 
 
@@ -133,7 +132,8 @@ async def _answer(
         _log.exception("%s failed", params.name)
         what = "Something went wrong inside fetchstash."
         view, meta = _failure(host, Internal(what, "Try again; the server's log has the details."))
-    if announcer and params.name in _TAKING_IN:
+    called = tools.get(params.name)
+    if announcer and called and called.keeps:
         await announcer.fetched(ctx, view.facts)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         meta |= _IDENTITY

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import which
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -64,6 +64,7 @@ class Host:
     scope: tuple[str, ...] = ()
     separator: tuple[str, ...] = ("--",)
     hint: str = ""
+    file_format: Literal["json", "toml"] = "json"
     patience: Mapping[str, int] = field(default_factory=dict[str, int])
     """What lets a gateway wait for slow servers, where the host gives up sooner by itself."""
 
@@ -102,6 +103,7 @@ _HOSTS = (
         "Codex",
         lambda env: env.folder("CODEX_HOME", env.home / ".codex") / "config.toml",
         section="mcp_servers",
+        file_format="toml",
         program="codex",
         patience={"startup_timeout_sec": 30},
     ),
@@ -293,7 +295,7 @@ def servers_of(host: Host, text: str, path: list[str]) -> Servers:
 
     Their text is never shown: it holds keys.
     """
-    return TomlServers(text, path) if host.name == "codex" else JsonServers(text, path)
+    return TomlServers(text, path) if host.file_format == "toml" else JsonServers(text, path)
 
 
 def _only_tables(section: object) -> dict[str, Entry]:

@@ -43,8 +43,9 @@ class ToolSpec:
     """One tool. ``one_of``: exactly one of these arguments is required.
 
     ``action`` is what a ``Call`` of it is named, ``icon`` strokes in a square of 16. ``body``: its
-    result carries stored or fetched text; ``in_view``: the view opens its results;
-    ``reports_with``: the arguments with which a call says how far it is, None where none does.
+    result carries stored or fetched text; ``keeps``: it puts new artifacts into the store;
+    ``in_view``: the view opens its results; ``reports_with``: the arguments with which a call says
+    how far it is, None where none does.
     Hosts that defer tools find them by the words of ``description`` and ``search_hint``, so both
     hold the words that people search with.
     """
@@ -61,6 +62,7 @@ class ToolSpec:
     one_of: tuple[str, ...] = ()
     open_world: bool = False
     body: bool = True
+    keeps: bool = False
     in_view: bool = False
     reports_with: Arguments | None = None
     defaults: Mapping[str, Any] = field(init=False, repr=False)
@@ -247,6 +249,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         },
         one_of=("url", "urls"),
         open_world=True,
+        keeps=True,
         in_view=True,
         reports_with={},
     )
@@ -370,6 +373,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             },
             required=("url",),
             open_world=True,
+            keeps=True,
             in_view=True,
             reports_with={},
         )
@@ -390,5 +394,6 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             "maxChars": max_chars(limits.inline_threshold),
         },
         required=("path",),
+        keeps=True,
     )
     return (*specs, file)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from fetchstash.config import OAuthLimits
+from fetchstash.config import ARTIFACT_TOOLS, OAuthLimits
 from fetchstash.store import person_run
 
 READ = "read"
@@ -14,10 +14,8 @@ FETCH = "fetch"
 """Scope: all tools."""
 SCOPES = (READ, FETCH)
 
-READ_TOOLS = frozenset(
-    {"artifact_grep", "artifact_info", "artifact_search", "artifact_slice", "get_search_content"}
-)
-"""The tools that read what is kept. Every other one needs the scope "fetch"."""
+READ_TOOLS = frozenset(ARTIFACT_TOOLS)
+"""The tools of the scope "read". Every other one needs the scope "fetch"."""
 
 FOR_MORE = "whoever runs the service can give a token of the scope fetch"
 """What a token that may only read is told in place of a call that fetches."""
