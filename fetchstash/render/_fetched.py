@@ -223,7 +223,7 @@ def _block(
     if item.artifact.note:
         head.append(f"[{item.artifact.note}]")
     if item.artifact.excerpt.no_section:
-        head.append("[The page has no section of the fragment in its URL.]")
+        head.append("[The fragment of the URL names nothing that is here.]")
     # A picture is shown, and the line on unread pages has the call for them.
     tail = () if item.pictures or unread else dead_end_calls(subject, word)
     source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS

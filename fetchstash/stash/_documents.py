@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote
 
 import anyio.to_thread
 
@@ -22,7 +23,7 @@ from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Re
 from fetchstash.handlers import Extractor, PartRequest, PartText, Render
 from fetchstash.stash._changes import compared, printed
 from fetchstash.stash._facts import Excerpt, decision_of, described, fits, hints_of
-from fetchstash.stash._fragments import lines_named
+from fetchstash.stash._fragments import Named, lines_named, section_named
 from fetchstash.stash._values import Picture, passages_body
 from fetchstash.store import (
     ArtifactStore,
@@ -32,6 +33,7 @@ from fetchstash.store import (
     TextReader,
     count_matches,
 )
+from fetchstash.text import largest
 from fetchstash.text.ranges import Preview, Unit
 
 COPY_BYTES = 2**20
@@ -184,8 +186,8 @@ def copy_out(source: Path, target: Path) -> None:
         shutil.copyfileobj(file, copy)
 
 
-_NO_SECTION = re.compile(r"top$|[/!]|.*:~:", re.IGNORECASE)
-"""Fragments of no section: the top (HTML Standard, 7.4.6.4), a state of scripts, a quotation."""
+_NO_SECTION = re.compile(r"top$|[/!]", re.IGNORECASE)
+"""Fragments of no section: the top (HTML Standard, 7.4.6.4) and a state of scripts."""
 FOCUS_PASSAGES = 8
 _AS_GOOD = 0.7
 """Of the score of the best passage: a document with less is left to a line of its own."""
@@ -368,36 +370,60 @@ class Documents:
 
     async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
         """Return an excerpt of what a URL's fragment names: a section, lines, a page, a time."""
+        is_whole = fits(excerpt, facts, self.settings.views, excerpt.limit)
         async with self.text(facts.artifact_ref) as reader:
             if named := await lines_named(reader, facts, fragment):
-                return await self._of_lines(excerpt, facts, reader, named)
-        if "#*" not in described(facts).paths or _NO_SECTION.match(fragment):
+                return excerpt if is_whole else await self._of_lines(excerpt, reader, named)
+            fragment, _, quotation = fragment.partition(":~:")
+            part = await self._part_named(facts, fragment)
+            if part is None and (named := await section_named(reader, facts, fragment)):
+                return excerpt if is_whole else await self._of_lines(excerpt, reader, named)
+        if part is None:
+            no_name = _NO_SECTION.match(fragment) and "/*" not in described(facts).paths
+            return replace(excerpt, no_section=bool(quotation or (fragment and not no_name)))
+        if is_whole or not part.text:
             return excerpt
-        try:
-            value = await self.part(facts, path=f"#{fragment}", unit="chars")
-        except FetchstashError as error:
-            return replace(excerpt, no_section=isinstance(error, OutOfRange))
-        is_whole = fits(excerpt, facts, self.settings.views, excerpt.limit)
-        if is_whole or isinstance(value, handlers.Picture) or not value.text:
-            return excerpt
-        lines = value.text.count("\n")
-        title = value.text.partition("\n")[0].lstrip("# ")
+        lines = part.text.count("\n")
+        title = part.text.partition("\n")[0].lstrip("# ")
         starts = [heading.start for heading in facts.outline if heading.title == title]
         around = (starts[0], starts[0] + lines) if starts else None
-        return replace(excerpt, preview=Preview(value.text, lines_shown=lines), lines=around)
+        return replace(excerpt, preview=Preview(part.text, lines_shown=lines), lines=around)
 
-    async def _of_lines(
-        self, excerpt: Excerpt, facts: Facts, reader: TextReader, lines: tuple[int, int]
-    ) -> Excerpt:
-        """Return an excerpt of these lines, with their numbers; a text that fits stays whole."""
+    async def _part_named(self, facts: Facts, fragment: str) -> PartText | None:
+        """Return the part that a fragment is the path of: an id of a page, a JSON Pointer."""
+        paths = described(facts).paths
+        if "/*" in paths and fragment.startswith("/"):
+            path = unquote(fragment)  # RFC 6901, section 6
+        elif "#*" in paths and fragment and not _NO_SECTION.match(fragment):
+            path = f"#{fragment}"
+        else:
+            return None
+        with suppress(FetchstashError):
+            part = await self.part(facts, path=path, unit="chars")
+            return part if isinstance(part, PartText) else None
+        return None
+
+    async def _of_lines(self, excerpt: Excerpt, reader: TextReader, named: Named) -> Excerpt:
+        """Return an excerpt of these lines, with their numbers."""
         views = self.settings.views
-        if fits(excerpt, facts, views, excerpt.limit):
-            return excerpt
         bound = min(views.preview_chars, excerpt.limit)
+        lines = named.first, named.last
         start, end = [await reader.char_of_line(line) for line in (lines[0], lines[1] + 1)]
-        text = await reader.read_chars(start, min(end, start + bound))
-        passage = Passage(facts.artifact_ref, lines[0], lines[1], text, 0.0)
-        body, _ = passages_body([passage], bound, views.measure)
+        if named.quoted is not None:  # what is quoted is shown, however long the lines before it
+            start, end = max(start, named.quoted - bound), min(end, named.quoted + bound)
+            first = await reader.line_of_char(start)
+            text = await reader.read_chars(start, end)
+            hit = named.quoted - start
+            passage = Passage(reader.ref, first, named.last, text, 0.0, hit=hit)
+            body, _ = passages_body([passage], bound, views.measure)
+        else:
+            text = await reader.read_chars(start, min(end, start + bound))
+
+            def body_of(length: int) -> str:
+                passage = Passage(reader.ref, *lines, text[:length], 0.0)
+                return passages_body([passage], None)[0]
+
+            body = body_of(largest(len(text), lambda n: views.measure(body_of(n)) <= bound))
         return replace(excerpt, preview=Preview(body, lines_shown=body.count("\n")), lines=lines)
 
     async def picture(self, facts: Facts, page: int | None, path: str) -> Picture | str:

@@ -131,7 +131,7 @@ class Excerpt:
     1. ``unfocused``: no passage has a word of the focus; ``elsewhere``: other documents of the call
     answer it better. ``partly``: there was no time to look through the whole text for it.
     ``ending`` is the end of a text whose first and last lines are shown ("": only its beginning
-    is). ``no_section``: the page has none of the URL's fragment.
+    is). ``no_section``: the URL's fragment names nothing that is here.
     """
 
     limit: int = 0

@@ -86,6 +86,12 @@ async def test_a_path_to_nothing_is_one_line(path: str, stash: Stash, site: Site
 
 
 LINES = "".join(f"line {n} of the log\n" for n in range(1, 3_001))
+LONG_LINES = "".join(
+    f"Page {n}. The gauge stands at {n} m. {'word ' * 700}\n" for n in range(1, 40)
+)
+BROKEN = (
+    "some words\n" * 399 + "A quick brown fox\njumps over the lazy dog\n" + "more words\n" * 400
+)
 SPOKEN = "".join(f"- {n // 60}:{n % 60:02} words at {n}\n" for n in range(0, 3_000, 5))
 
 
@@ -100,6 +106,13 @@ SPOKEN = "".join(f"- {n // 60}:{n % 60:02} words at {n}\n" for n in range(0, 3_0
         (SPOKEN, "t=125", "2:05 words at 125"),
         (SPOKEN, "t=2m7s", "2:05 words at 125"),
         (SPOKEN, "t=2:06", "2:05 words at 125"),
+        (LINES, "n1200", "-- line 1200\n1200:line 1200 of the log\n"),
+        (LINES, "line-1200", "-- line 1200\n"),
+        (LINES, "lines-12:14", "-- lines 12 to 14\n"),
+        (LINES, "line=1199,1202", "-- lines 1200 to 1202\n"),
+        (LONG_LINES, ":~:text=the%20gauge%20stands%20at%2012", "The gauge stands at 12 m."),
+        (LONG_LINES, "L13-L14", "-- line 13\n13:Page 13. The gauge stands at 13 m."),
+        (BROKEN, ":~:text=quick%20brown%20fox%20jumps%20over%20the", "400:A quick brown fox\n"),
     ],
 )
 async def test_a_fragment_of_a_text_shows_what_it_names(
@@ -108,7 +121,45 @@ async def test_a_fragment_of_a_text_shows_what_it_names(
     url = site.put("/a.txt", text, "text/plain")
     seen = as_shown(await stash.fetch(f"{url}#{fragment}", max_chars=5_000), 5_000)
     assert shown in seen
-    assert "no section" not in seen
+    assert "fragment of the URL" not in seen
+
+
+async def test_a_fragment_that_names_nothing_is_told(stash: Stash, site: Site) -> None:
+    url = site.put("/a.txt", LINES, "text/plain")
+    for fragment in ("L99999", "page=2", "t=7", "nowhere", ":~:text=no%20such%20words"):
+        seen = as_shown(await stash.fetch(f"{url}#{fragment}", max_chars=5_000), 5_000)
+        assert "[The fragment of the URL names nothing that is here.]" in seen, fragment
+    for fragment in ("", "top", "!/route", "L3"):
+        seen = as_shown(await stash.fetch(f"{url}#{fragment}", max_chars=5_000), 5_000)
+        assert "fragment of the URL" not in seen, fragment
+
+
+async def test_a_fragment_is_a_heading_of_markdown_a_pointer_of_json_and_rows_of_a_table(
+    stash: Stash, site: Site
+) -> None:
+    parts = "".join(f"## Part {n}: The Way!\n\n{'Words. ' * 40}\n\n" for n in range(60))
+    stations = json.dumps(STATIONS)
+    rows = "name,h\n" + "".join(f"P{n},{n}\n" for n in range(2_000))
+    cases = [
+        (parts, "text/markdown", "part-7-the-way", "## Part 7: The Way!\n", True),
+        (stations, "application/json", "/stations/5/name", '\n"Pier 5"\n', True),
+        (stations, "application/json", "/stations/5/nam", "fragment of the URL names no", False),
+        (rows, "text/csv", "row=4-5", "-- lines 4 to 5\n4:P2,2\n5:P3,3\n", True),
+    ]
+    for text, media_type, fragment, shown, found in cases:
+        url = site.put(f"/{media_type}", text, media_type)
+        seen = as_shown(await stash.fetch(f"{url}#{fragment}", max_chars=2_000), 2_000)
+        assert shown in seen, fragment
+        assert found != ("names nothing" in seen), fragment
+
+
+async def test_a_page_without_the_id_shows_its_heading_of_that_name(
+    stash: Stash, site: Site
+) -> None:
+    parts = "".join(f"<h2>Part {n}</h2><p>{'Some words here. ' * 40}</p>" for n in range(30))
+    url = site.put("/a.html", f"<main><h1>Whole</h1>{parts}<h2 id='part-9'>Ninth</h2></main>")
+    assert "## Part 7\n" in as_shown(await stash.fetch(f"{url}#part-7", max_chars=2_000), 2_000)
+    assert "## Ninth\n" in as_shown(await stash.fetch(f"{url}#part-9", max_chars=2_000), 2_000)
 
 
 async def test_a_fragment_that_names_a_page_shows_that(stash: Stash, site: Site) -> None:

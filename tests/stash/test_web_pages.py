@@ -104,7 +104,7 @@ async def test_a_fragment_shows_its_section(stash: Stash, url: str) -> None:
 async def test_a_fragment_that_names_nothing_shows_the_beginning(stash: Stash, url: str) -> None:
     artifact = await stash.fetch(f"{url}#nowhere")
     assert artifact.preview.startswith("# Gates")
-    notice = "[The page has no section of the fragment in its URL.]"
+    notice = "[The fragment of the URL names nothing that is here.]"
     assert notice in as_shown(artifact)
     whole = await stash.fetch(f"{url}#nowhere", max_chars=100_000)
     assert notice in as_shown(whole, 100_000)
