@@ -51,7 +51,7 @@ Names are compared in lower case, with - for blanks.
 class OAuthLimits:
     """The identity provider whose access tokens are accepted, and the claims that are read.
 
-    ``resource`` is the service's own URL where the provider calls the audience otherwise.
+    ``resource`` is the URL of /mcp where ``audience`` is another name.
     """
 
     issuer: str = setting(
@@ -60,7 +60,7 @@ class OAuthLimits:
         "iss names it; empty: only the tokens of fetchstash token",
     )
     audience: str = setting("", "What their aud must be: the URL of /mcp, as clients reach it")
-    resource: str = setting("", "That URL, where the provider calls the audience otherwise")
+    resource: str = setting("", "The URL of /mcp, where oauth.audience is another name")
     tenant: str = setting("", "The tenant of everybody of this provider; empty: a claim names it")
     tenant_claim: str = setting(
         "tenant", "The claim that names the tenant, or its path with dots; a text or a list"
