@@ -51,18 +51,21 @@ def walk(
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
     depth = size = 0
+    names: dict[str, str] = {}  # without their prefixes; expat keeps each name as well
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
             raise Reason.XML_DEPTH.error(limit=_MAX_DEPTH)
-        reader.start(name[name.find(":") + 1 :], attributes)
+        if name not in names:
+            names[name] = name[name.find(":") + 1 :]
+        reader.start(names[name], attributes)
 
     def end(name: str) -> None:
         nonlocal depth
         depth -= 1
-        reader.end(name[name.find(":") + 1 :])
+        reader.end(names[name])
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -83,9 +86,12 @@ def walk(
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
     """Return an attribute with any prefix, "" if there is none."""
-    for key, value in attributes.items():
-        if key == name or key.endswith(f":{name}"):
-            return value
+    if name in attributes:
+        return attributes[name]
+    suffix = f":{name}"
+    for key in attributes:
+        if key.endswith(suffix):
+            return attributes[key]
     return ""
 
 

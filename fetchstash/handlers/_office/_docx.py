@@ -24,8 +24,21 @@ from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._symbols import is_symbol_font, seen
 from fetchstash.handlers._zip import Zip
 
-# The second rendering of an object, code that was deleted, and how text looked before a change.
-_SKIPPED = frozenset({"Fallback", "delInstrText", "rPrChange", "pPrChange"})
+# The second rendering of an object, code that was deleted, how text looked before a change, and
+# the looks of tables and pages.
+_SKIPPED = frozenset(
+    {
+        *("Fallback", "delInstrText", "rPrChange", "pPrChange"),
+        *("tblPr", "tblGrid", "tcBorders", "tcMar", "pBdr", "sectPr"),
+    }
+)
+_UNREAD = frozenset(
+    {
+        *("rPr", "pPr", "tcPr", "trPr", "tcW", "b", "bCs", "i", "iCs", "u", "sz", "szCs", "color"),
+        *("lang", "spacing", "ind", "jc", "rtl", "widowControl", "keepNext", "keepLines", "shd"),
+        *("proofErr", "bookmarkStart", "bookmarkEnd", "lastRenderedPageBreak", "noProof", "kern"),
+    }
+)
 # Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
 _CHANGES = {
     **dict.fromkeys(("ins", "moveTo"), Look(inserted=True)),
@@ -120,7 +133,7 @@ class _Paragraph:
 class _Reader(TextReader):
     """Writes the text of one part into ``prose``."""
 
-    skipped = _SKIPPED
+    skipped, unread = _SKIPPED, _UNREAD
 
     def __init__(
         self, document: _Document, part: str, label: str = "", *, is_comments: bool = False

@@ -49,7 +49,7 @@ _UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px
 _LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)(cm|mm|in|pt|pc|px)")
 _FIELDS = "vnd.oasis.opendocument.field."
 _SIGNS = {"tab": "\t", "line-break": "\n"}
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[^\S ]\s*| \s+")  # any but a single space
 
 
 class OdfHandler(BesideParts):
@@ -185,6 +185,7 @@ class _Reader:
         self._lists: list[_List] = []
         self._ended: dict[tuple[str, int], int] = {}  # counts of lists, by name or style and level
         self._item_is_new = self._is_title = self._in_notes = self._is_header = False
+        self._in_body = False  # styles stand before it
         self._form: Form | None = None
         # Tracked changes (section 5.5) are listed first, and points in the text name them.
         self._listing = False
@@ -209,15 +210,20 @@ class _Reader:
             self._insertions.add(self._region)
         elif name in {"section", "hidden-text", "hidden-paragraph"} and _is_hidden(get):
             self._hide(name)
-        elif not self._listing:
+        elif name == "body":
+            self._in_body = True
+        elif not self._in_body:
             self._styles.start(name, get)
+        elif not self._listing:
             if name in _SHAPES:
                 self._start_shape(get)
             self._start_block(name, get)
 
     def _start_paragraph(self, name: str, get: Callable[[str], str]) -> None:
         style = get("style-name")
-        shown = self._styles.text(style)._replace(look=None)
+        shown = self._styles.text(style)
+        if shown.look:
+            shown = shown._replace(look=None)
         level = number(get("outline-level"), 1) if name == "h" else shown.level
         # A note or a box within hidden words is hidden with them.
         is_hidden = bool(shown.hides) or (
@@ -432,7 +438,8 @@ class _Reader:
             return
         # White space collapses (section 6.1.2); spaces that count are elements.
         data = _SPACE.sub(" ", data)
-        paragraph.runs.add(seen(data, paragraph.worn[-1].font))
+        font = paragraph.worn[-1].font
+        paragraph.runs.add(seen(data, font) if font or not data.isascii() else data)
 
     def _write(self, paragraph: _Paragraph) -> None:
         text = paragraph.runs.text()

@@ -25,7 +25,7 @@ from fetchstash.handlers._symbols import (
     telling_bullet,
     without_private,
 )
-from fetchstash.handlers._xml import Node
+from fetchstash.handlers._xml import Node, XmlReader
 from fetchstash.handlers._zip import Zip
 
 _TITLES = {"title", "ctrTitle"}
@@ -36,6 +36,20 @@ _BODIES = {"body", "subTitle", "obj"}
 _BESIDE = {"chart", "comments", "diagramData", "notesSlide"}
 # Placeholders whose places stand under another name in layouts (section 19.7.10).
 _SAME = {"ctrTitle": "title", "subTitle": "body"}
+# The second rendering of an object, and what says how shapes and text look and move.
+_SKIPPED = frozenset(
+    {
+        *("Fallback", "solidFill", "gradFill", "ln", "lnL", "lnR", "lnT", "lnB", "effectLst"),
+        *("prstGeom", "custGeom", "style", "lnSpc", "spcBef", "spcAft", "buClr", "lstStyle"),
+        *("endParaRPr", "bg", "tblPr", "tblGrid", "extLst", "transition", "timing"),
+    }
+)
+_UNREAD = frozenset(
+    {
+        *("txBody", "bodyPr", "nvPr", "nvSpPr", "cNvSpPr", "spPr", "spLocks", "xfrm", "tcPr"),
+        *("noFill", "noAutofit", "normAutofit", "spAutoFit", "buNone", "ea", "cs", "nvPicPr"),
+    }
+)
 _MAX_GROUPS = 20  # within each other
 _MAX_KEPT = 200  # characters of a shape's text, by which its place is judged
 
@@ -62,24 +76,36 @@ class _Layouts:
         return self._read[part]
 
     def _own(self, part: str) -> _Places:
-        places: _Places = {}
-        kind = number = ""
-        corner: tuple[int, int] | None = None
-        for name, get in self._package.tags(part):
-            if name == "sp":
-                kind, number, corner = "", "", None
-            elif name == "ph":
-                kind, number = _SAME.get(get("type"), get("type") or "obj"), get("idx")
-            elif name == "off":
-                corner = signed(get("x")), signed(get("y"))
-            elif name == "ext" and corner and get("cx"):
-                box = Box(*corner, corner[0] + signed(get("cx")), corner[1] + signed(get("cy")))
-                if number:
-                    places[number] = box
-                if kind:
-                    places.setdefault(kind, box)
-                corner = None
-        return places
+        reader = _LayoutReader()
+        self._package.read_small(part, reader)
+        return reader.places
+
+
+class _LayoutReader(XmlReader):
+    """Collects the places of a layout's own placeholders."""
+
+    def __init__(self) -> None:
+        self.places: _Places = {}
+        self._kind = self._number = ""
+        self._corner: tuple[int, int] | None = None
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        get = attributes.get
+        if name == "sp":
+            self._kind, self._number, self._corner = "", "", None
+        elif name == "ph":
+            kind = get("type", "obj")
+            self._kind, self._number = _SAME.get(kind, kind), get("idx", "")
+        elif name == "off":
+            self._corner = signed(get("x", "")), signed(get("y", ""))
+        elif name == "ext" and self._corner and "cx" in attributes:
+            left, top = self._corner
+            box = Box(left, top, left + signed(get("cx", "")), top + signed(get("cy", "")))
+            if self._number:
+                self.places[self._number] = box
+            if self._kind:
+                self.places.setdefault(self._kind, box)
+            self._corner = None
 
 
 class PptxHandler(BesideParts):
@@ -119,7 +145,8 @@ def _read_slide(
 ) -> Iterator[Part]:
     relations = package.relations(slide)
     layout = next((r.target for r in relations.values() if r.kind == "slideLayout"), "")
-    reader = _Reader(prose, relations, beside, slides, places=layouts.places(layout))
+    places = partial(layouts.places, layout)
+    reader = _Reader(prose, relations, beside, slides, places=places)
     try:
         yield from read_prose(package.chunks(slide), reader, prose)
     except NoText:
@@ -169,16 +196,19 @@ class _Open:
     scale: tuple[float, float] = (1, 1)
     # What the element of its place says (section 20.1.7.6), in the units around it.
     values: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    # The number and the kind of a placeholder.
+    place: tuple[str, str] = ("", "")
 
 
 class _Reader(TextReader):
     """Writes the paragraphs of a slide, its notes or a diagram into ``prose``.
 
     What stands in shapes waits for ``write_shapes``. The titles of a slide go to ``slides``.
-    ``label`` stands before each paragraph; ``places`` are those of the placeholders of its layout.
+    ``label`` stands before each paragraph; ``places`` returns those of the placeholders of its
+    layout, which is read only if a shape has no place of its own.
     """
 
-    skipped = frozenset({"Fallback"})
+    skipped, unread = _SKIPPED, _UNREAD
 
     def __init__(
         self,
@@ -187,7 +217,7 @@ class _Reader(TextReader):
         beside: Beside,
         slides: Slides | None = None,
         label: str = "",
-        places: _Places | None = None,
+        places: Callable[[], _Places] = dict,
     ) -> None:
         super().__init__()
         self.pictures = self.hidden = 0
@@ -198,7 +228,7 @@ class _Reader(TextReader):
         self._slides = slides
         self._relations = relations
         self._label = label
-        self._places = places or {}
+        self._places = places
         self._shapes: list[Shape] = []
         self._open_shapes: list[_Open] = []
         self._placeholder = ""
@@ -361,9 +391,9 @@ class _Reader(TextReader):
         self._placeholder = get("type") or "body"
         if self._open_shapes:
             kind = get("type") or "obj"
-            shape = self._open_shapes[-1].shape
-            shape.box = self._places.get(get("idx")) or self._places.get(_SAME.get(kind, kind))
-            shape.is_title = kind in _TITLES
+            opened = self._open_shapes[-1]
+            opened.place = get("idx"), _SAME.get(kind, kind)
+            opened.shape.is_title = kind in _TITLES
 
     def _place_group(self, group: _Open) -> None:
         """Take the scale of a group (section 20.1.7.5): its inner units and where they lie."""
@@ -391,6 +421,9 @@ class _Reader(TextReader):
                 x + (left + width) * across,
                 y + (top + height) * down,
             )
+        elif any(closed.place):
+            places = self._places()
+            closed.shape.box = next((places[key] for key in closed.place if key in places), None)
 
     def _open_slide(self, title: str = "") -> None:
         if self._slides:
