@@ -205,7 +205,7 @@ class _Reader(TextReader):
 
     What stands in shapes waits for ``write_shapes``. The titles of a slide go to ``slides``.
     ``label`` stands before each paragraph; ``places`` returns those of the placeholders of its
-    layout, which is read only if a shape has no place of its own.
+    layout, which is read only if the order of texts depends on it.
     """
 
     skipped, unread = _SKIPPED, _UNREAD
@@ -231,6 +231,7 @@ class _Reader(TextReader):
         self._places = places
         self._shapes: list[Shape] = []
         self._open_shapes: list[_Open] = []
+        self._unplaced: list[tuple[Shape, tuple[str, str]]] = []  # with the keys of their places
         self._placeholder = ""
         self._start_paragraph()
         self._counts: dict[int, int] = {}  # of numbered paragraphs, by level
@@ -355,6 +356,13 @@ class _Reader(TextReader):
 
     def write_shapes(self) -> None:
         """Write all shapes in the order in which they are read."""
+        # Most slides have a title and one text, which no place puts in another order.
+        texts = (shape.says_something() and not shape.is_title for shape in self._shapes)
+        if self._unplaced and sum(texts) > 1:
+            places = self._places()
+            for shape, keys in self._unplaced:
+                shape.box = next((places[key] for key in keys if key in places), None)
+        self._unplaced.clear()
         write_all(self._shapes)
         self._shapes.clear()
 
@@ -422,8 +430,7 @@ class _Reader(TextReader):
                 y + (top + height) * down,
             )
         elif any(closed.place):
-            places = self._places()
-            closed.shape.box = next((places[key] for key in closed.place if key in places), None)
+            self._unplaced.append((closed.shape, closed.place))
 
     def _open_slide(self, title: str = "") -> None:
         if self._slides:
