@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 Formatter = Callable[[Cell], str | None]
@@ -159,35 +159,42 @@ class _Section:
         moment = _moment(value)
         if moment is None:
             return None
+        if moment.microsecond:
+            moment = _EPOCH + round((moment - _EPOCH) / self._step) * self._step
+        return "".join(write(moment) for write in self._date_parts).strip()
+
+    @cached_property
+    def _step(self) -> dt.timedelta:
+        """The least time that the code writes."""
+        for kind, text in self._tokens:
+            if kind == "date" and "." in text:
+                digits = min(len(text.partition(".")[2]), 6)  # a microsecond at the least
+                return dt.timedelta(seconds=10**-digits)
+        return dt.timedelta(seconds=1)
+
+    @cached_property
+    def _date_parts(self) -> list[Callable[[dt.datetime], str]]:
+        """What writes the parts of a date: a sheet has thousands of one code."""
         has_half = any(kind == "half" for kind, _ in self._tokens)
-        digits = next(
-            (t.partition(".")[2] for k, t in self._tokens if k == "date" and "." in t), ""
-        )
-        step = dt.timedelta(seconds=10 ** -len(digits)) if digits else dt.timedelta(seconds=1)
-        moment = _EPOCH + round((moment - _EPOCH) / step) * step
-        written: list[str] = []
+        parts: list[Callable[[dt.datetime], str]] = []
         after_hour = False
         for place, (kind, text) in enumerate(self._tokens):
             lower = text.lower()
             if kind == "elapsed":
-                unit = {"h": 3_600, "m": 60, "s": 1}[lower[0]]
-                count = int((moment - _EPOCH).total_seconds() // unit)
-                written.append(f"{count:0{len(text)}d}")
+                parts.append(partial(_elapsed, unit=lower[0], size=len(text)))
                 after_hour = lower[0] == "h"
             elif kind == "date":
                 is_minute = (
                     lower[0] == "m" and len(text) < 3 and (after_hour or self._before_second(place))
                 )
-                written.append(_part(moment, lower, is_minute=is_minute, has_half=has_half))
+                parts.append(partial(_part, token=lower, is_minute=is_minute, has_half=has_half))
                 after_hour = lower[0] == "h"
             elif kind == "half":
-                names = text.split("/")
-                written.append(names[moment.hour >= 12])
-            elif kind == "digit" or text == "@":
-                continue
-            else:
-                written.append(text)
-        return "".join(written).strip()
+                morning, _, evening = text.partition("/")
+                parts.append(partial(_half, morning=morning, evening=evening))
+            elif kind != "digit" and text != "@":
+                parts.append(partial(_constant, text))
+        return parts
 
     def _before_second(self, place: int) -> bool:
         later = (t for k, t in self._tokens[place + 1 :] if k in {"date", "elapsed"})
@@ -376,6 +383,19 @@ def _moment(value: Cell) -> dt.datetime | None:
                 return _EPOCH + value * _DAY
     except (OverflowError, ValueError):
         return None
+
+
+def _constant(text: str, _moment: dt.datetime) -> str:
+    return text
+
+
+def _elapsed(moment: dt.datetime, unit: str, size: int) -> str:
+    seconds = {"h": 3_600, "m": 60, "s": 1}[unit]
+    return f"{int((moment - _EPOCH).total_seconds() // seconds):0{size}d}"
+
+
+def _half(moment: dt.datetime, morning: str, evening: str) -> str:
+    return evening if moment.hour >= 12 else morning
 
 
 def _part(moment: dt.datetime, token: str, *, is_minute: bool, has_half: bool) -> str:

@@ -36,6 +36,7 @@ _INLINE = {
     *("s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"),
     *("annotation-end", "fieldmark", "param", "drop-down", "label"),
 }
+_STYLES = {"automatic-styles", "font-face-decls"}  # what content.xml holds beside its body
 # Shapes of drawings (section 10.3), which have places as frames do; of a group they stand within.
 _SHAPES = {
     *("frame", "custom-shape", "rect", "ellipse", "circle", "line", "polyline", "polygon"),
@@ -185,7 +186,7 @@ class _Reader:
         self._lists: list[_List] = []
         self._ended: dict[tuple[str, int], int] = {}  # counts of lists, by name or style and level
         self._item_is_new = self._is_title = self._in_notes = self._is_header = False
-        self._in_body = False  # styles stand before it
+        self._in_styles = False
         self._form: Form | None = None
         # Tracked changes (section 5.5) are listed first, and points in the text name them.
         self._listing = False
@@ -210,9 +211,9 @@ class _Reader:
             self._insertions.add(self._region)
         elif name in {"section", "hidden-text", "hidden-paragraph"} and _is_hidden(get):
             self._hide(name)
-        elif name == "body":
-            self._in_body = True
-        elif not self._in_body:
+        elif name in _STYLES:
+            self._in_styles = True
+        elif self._in_styles:
             self._styles.start(name, get)
         elif not self._listing:
             if name in _SHAPES:
@@ -380,6 +381,8 @@ class _Reader:
                 self._form = None
             case "tracked-changes":
                 self._listing = False
+            case _ if name in _STYLES:
+                self._in_styles = False
             case "list" if self._lists:
                 ended, depth = self._lists.pop(), len(self._lists) + 1
                 for key in {ended.name, ended.style} - {""}:
