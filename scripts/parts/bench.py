@@ -39,6 +39,7 @@ SHORT: Mapping[str, Sequence[str]] = {
 CORPORA: Mapping[str, str] = {
     "client_replay": "transcripts",
     "handlers_html": "html",
+    "handlers_office": "office",
     "handlers_pdf": "pdf",
     "where": "html",
 }
