@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from fetchstash.server.tools import tool_functions
     from fetchstash.stash import (
         Artifact,
+        Deleted,
         Failure,
         Listing,
         Match,
@@ -82,6 +83,7 @@ __all__ = [
     "BadArgument",
     "BadPattern",
     "Busy",
+    "Deleted",
     "ExpiredRef",
     "Failure",
     "FetchFailed",
@@ -128,7 +130,7 @@ _MODULES = {
     "render": "as_shown",
     "results": "context_result store_result",
     "stash": (
-        "Artifact Failure Listing Match Matches Origin Passages Picture Slice Stash Trace "
+        "Artifact Deleted Failure Listing Match Matches Origin Passages Picture Slice Stash Trace "
         "open_stash open_stash_sync"
     ),
     "server.tools": "tool_functions",

@@ -48,7 +48,8 @@ def as_method(call: Call) -> str:
         return "call stash.repair()"
     if call.action == "info":
         return "fetchstash.as_shown(artifact.facts)"
-    receiver = "artifact" if call.action != "export" and arguments.pop("ref", None) else "stash"
+    of_stash = call.action in ("export", "delete")
+    receiver = "artifact" if not of_stash and arguments.pop("ref", None) else "stash"
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return f"{receiver}.{call.action}({written})"
 

@@ -33,8 +33,7 @@ PAGES = [
     ROOT / "ROADMAP.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-EVERY = load({"ingest.read_roots": ["/"], "ingest.site": True})
-TOOLS = {spec.name: spec for spec in tool_specs(EVERY)}
+TOOLS = {spec.name: spec for spec in tool_specs(load(surface.EVERY_TOOL))}
 LEAVES = {
     name: [*command.commands.values()] if isinstance(command, click.Group) else [command]
     for name, command in commands.commands.items()

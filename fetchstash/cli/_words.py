@@ -20,6 +20,7 @@ _COMMANDS = {
     "list": "ls",
     "repair": "doctor --repair",
     "add_file": "fetch",
+    "delete": "rm",
 }
 _UNITS = (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48), ("d", 86_400, 366))
 _PLACES = (

@@ -188,13 +188,16 @@ class HistoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class TenantRules:
-    """Which artifacts the persons of one tenant share."""
+    """Which artifacts the persons of one tenant share, and whether they delete their own."""
 
     share: Literal["none", "all"] = setting(
         "none", "Whose artifacts lists, searches and look-ups by URL show: one's own alone, or all"
     )
     refs: Literal["own", "tenant"] = setting(
         "own", "Whose references open: one's own, or those of everybody in the tenant"
+    )
+    delete: bool = setting(
+        False, "Offer the tool artifact_delete, by which a person deletes what is their own"
     )
 
 

@@ -117,7 +117,9 @@ _OWN = {
     if (key.section in ("fetch", "extract", "quota", "tenant") and path != "fetch.ask")
     or path in ("store.max_age_days", "store.max_total_bytes", "store.max_artifacts")
 }
-"""What may differ from tenant to tenant. The list of tools depends on none of these."""
+"""What may differ from tenant to tenant. Of the tools these decide whether one is offered, by
+``tenant.delete``, and nothing else of their list.
+"""
 
 _SECTIONS = tuple(dict.fromkeys(key.section for key in _OWN.values()))
 
@@ -225,6 +227,12 @@ class Settings:
             if self.origins[f"views.{name}"] == "default"
         }
         return replace(self.views, **limits, count_bytes=profile in COUNTING_BYTES)
+
+    @property
+    def tools_differ(self) -> bool:
+        """Whether one tenant of a service is offered a tool that another is not."""
+        own = (table.values.get("tenant.delete") for table in self.tenants.values())
+        return any(delete not in (None, self.tenant.delete) for delete in own)
 
     def for_tenant(self, name: str) -> "Settings":
         """Return the settings of one tenant of a service: its own values, and a store of its own.

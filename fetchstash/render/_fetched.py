@@ -23,17 +23,20 @@ from fetchstash.render._texts import (
     left_out_line,
     preview_notice,
     reference_line,
+    size,
     unread_lines,
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line, error_record
 from fetchstash.render._words import FRAME_CHARS_OF_SEVERAL
 from fetchstash.stash import (
     ROOM_FOR_A_BODY,
+    Deleted,
     Failure,
     Listing,
     Picture,
     Shown,
     StoredDocument,
+    described,
     fits,
     shown_of,
     tokens_of,
@@ -66,6 +69,15 @@ def info(host: Host, facts: Facts) -> View:
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
     record = {**subject.record, "outline": [heading.to_json() for heading in outline]}
     return View((block,), (subject.record,), records=(record,))
+
+
+def deleted(host: Host, value: Deleted) -> View:
+    """Return the line that says which artifact is gone."""
+    subject = host.subject(value.facts)
+    line = (
+        f"[Deleted {subject.ref}, {described(value.facts).word}, {size(value.facts.size_bytes)}.]"
+    )
+    return View((Block((line,)),), (subject.record,))
 
 
 def listing(host: Host, page: Listing) -> View:

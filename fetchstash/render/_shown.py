@@ -1,7 +1,7 @@
 """Results of grep, search, read and slice, and the model's view of any value."""
 
 from fetchstash.errors import Call, FetchstashError, type_checked
-from fetchstash.render._fetched import fetched, fetched_several, info, listing, picture
+from fetchstash.render._fetched import deleted, fetched, fetched_several, info, listing, picture
 from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     SENTENCE,
@@ -13,6 +13,7 @@ from fetchstash.render._texts import (
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_view
 from fetchstash.stash import (
     ArtifactMatches,
+    Deleted,
     Failure,
     Listing,
     Matches,
@@ -298,6 +299,7 @@ Value = (
     | Passages
     | Picture
     | Listing
+    | Deleted
     | Facts
     | FetchstashError
 )
@@ -321,6 +323,8 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
             return picture(host, value)
         case Listing():
             return listing(host, value)
+        case Deleted():
+            return deleted(host, value)
         case Facts():
             return info(host, value)
         case FetchstashError():

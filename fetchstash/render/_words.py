@@ -28,6 +28,7 @@ _TOOLS = {
     "info": "artifact_info",
     "list": "artifact_info",
     "add_file": "stash_file",
+    "delete": "artifact_delete",
 }
 _NAMES = {"ref": "artifact_ref", "refs": "artifact_refs", "max_chars": "maxChars", "page": "start"}
 _EMPTY = ("fetch.ca_file", "fetch.proxy")

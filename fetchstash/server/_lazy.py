@@ -158,6 +158,10 @@ class StashSource(Protocol):
         """The settings that the list of tools is made by."""
         ...
 
+    def may_delete(self, ctx: Context) -> bool:
+        """Return whether the one who asks is offered the tool that deletes."""
+        ...
+
     def host(self, ctx: Context) -> "Host":
         """Return the host that asks."""
         ...
@@ -200,6 +204,10 @@ class LazyStash:
         self._run_of_roots: str | None = None  # "" where the client lists none
         self._fetcher: HttpFetcher | None = None
         self._person = Person(may_be_asked=settings.fetch.ask and local)
+
+    def may_delete(self, ctx: Context) -> bool:  # noqa: ARG002 - there is one client
+        """Return ``tenant.delete``."""
+        return self.settings.tenant.delete
 
     def host(self, ctx: Context) -> "Host":
         """Return the host that asks: each request names its client, in either era."""

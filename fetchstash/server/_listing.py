@@ -66,7 +66,12 @@ def _listed(spec: ToolSpec, settings: Settings) -> dict[str, Any]:
         meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
     if spec.in_view:
         meta |= TOOL_META
-    hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": spec.open_world}
+    hints = {
+        "readOnlyHint": not spec.deletes,
+        **({"destructiveHint": True} if spec.deletes else {}),
+        "idempotentHint": True,
+        "openWorldHint": spec.open_world,
+    }
     return {
         "name": spec.name,
         "title": spec.title,

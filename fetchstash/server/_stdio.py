@@ -4,8 +4,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
 
 import anyio
@@ -22,11 +24,12 @@ from fetchstash.server._lazy import Context, LazyStash, StashSource
 from fetchstash.server._listing import EXTENSION, ICON, listed_tools
 from fetchstash.server._streams import LineWriter, claim_streams, hide_memory, read_lines
 from fetchstash.server._wire import Received, Write, relayed
-from fetchstash.server.tools import tool_specs
+from fetchstash.server.tools import ToolSpec, tool_specs
 
-# The lists of tools, prompts and templates never change while the server runs; artifacts belong to
-# the caller.
+# The lists of tools, prompts and templates never change while the server runs. What tools there are
+# may differ from tenant to tenant.
 _LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
+_LASTING_FOR_ONE = CacheHint(ttl_ms=3_600_000, scope="private")
 _INSTRUCTIONS = (
     "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the "
     "place with artifact_grep or artifact_search, and read just that with artifact_slice or "
@@ -40,9 +43,18 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
     ``announces``: its clients are told of new artifacts. Those of several tenants are not.
     """
     settings = stash.settings
-    specs = {spec.name: spec for spec in tool_specs(settings)}
-    tools = [types.Tool.model_validate(tool) for tool in listed_tools(settings)]
     announcer = _resources.Announcer() if announces else None
+
+    @cache
+    def tools(*, delete: bool) -> tuple[Mapping[str, ToolSpec], list[types.Tool]]:
+        offered = replace(settings, tenant=replace(settings.tenant, delete=delete))
+        listed = [types.Tool.model_validate(tool) for tool in listed_tools(offered)]
+        return {spec.name: spec for spec in tool_specs(offered)}, listed
+
+    def tools_of(ctx: Context) -> tuple[Mapping[str, ToolSpec], list[types.Tool]]:
+        return tools(delete=ctx.lifespan_context.may_delete(ctx))
+
+    tools(delete=settings.tenant.delete)  # before the first host asks
 
     @asynccontextmanager
     async def lifespan(_: Server[StashSource]) -> AsyncGenerator[StashSource]:
@@ -52,14 +64,14 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
             await stash.aclose()
 
     async def list_tools(
-        _: Context, __: types.PaginatedRequestParams | None
+        ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools)
+        return types.ListToolsResult(tools=tools_of(ctx)[1])
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
         from fetchstash.server._call import answer_call  # noqa: PLC0415 - imports all the rooms
 
-        return await answer_call(specs, announcer, ctx, params)
+        return await answer_call(tools_of(ctx)[0], announcer, ctx, params)
 
     async def roots_changed(ctx: Context, _: types.NotificationParams) -> None:
         ctx.lifespan_context.forget_roots()
@@ -75,7 +87,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         # one in them with each call over HTTP.
         get_tool_input_schema=lambda _: None,
         cache_hints={
-            "tools/list": _LASTING,
+            "tools/list": _LASTING_FOR_ONE if settings.tools_differ else _LASTING,
             "prompts/list": _LASTING,
             "resources/templates/list": _LASTING,
             "server/discover": _LASTING,

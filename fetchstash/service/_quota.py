@@ -176,9 +176,12 @@ def _whose(name: str, limits: Mapping[str, int]) -> str:
     return "You" if len(limits) == 1 or "/" in name else "You and the others of your tenant"
 
 
-def over_stored(what: str, wait: float, name: str, value: int) -> OverQuota:
+def over_stored(what: str, wait: float, may_delete: bool, name: str, value: int) -> OverQuota:
     """Return the error of a tenant that keeps as much as it may; ``wait``: until some expires."""
+    delete = Call("delete", {"ref": "art_…"})
     raised = Call("setting", {"name": name, "value": value})
     seconds = _bounded(wait, 366 * _DAY)
-    step = f"Try again in {_length(seconds)}, when some of it expires; {{}} lists it. Or {{}}."
-    return OverQuota(what, step, Call("list"), raised, retry_after_seconds=seconds)
+    makes_room = "{} makes room" if may_delete else "whoever runs the service can delete some"
+    step = f"{{}} lists it, and {makes_room}. The first of it expires in {_length(seconds)}; {{}}."
+    calls = (Call("list"), *([delete] if may_delete else []), raised)
+    return OverQuota(what, step, *calls, retry_after_seconds=seconds)

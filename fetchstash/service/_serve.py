@@ -162,7 +162,8 @@ def build_app(
     http, oauth = tenants.settings.http, tenants.settings.oauth
     server = build_server(tenants, announces=False)
     # In place of the SDK's own span, which quotes errors.
-    tools = {spec.name: spec for spec in tool_specs(tenants.settings)}
+    every = replace(tenants.settings, tenant=replace(tenants.settings.tenant, delete=True))
+    tools = {spec.name: spec for spec in tool_specs(every)}
     server.middleware[:] = [ObservedCalls(frozenset(tools), audit)]
     manager = partial(
         StreamableHTTPSessionManager,

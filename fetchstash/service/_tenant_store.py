@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from fetchstash.config import Settings
-from fetchstash.errors import Call, ExpiredRef, UnknownRef
+from fetchstash.errors import BadArgument, Call, ExpiredRef, UnknownRef
 from fetchstash.service._quota import over_stored
 from fetchstash.store import ALL_RUNS, REF_PREFIX, ArtifactStore, Facts, Usage, View
 from fetchstash.system import telemetry
@@ -29,7 +29,6 @@ _MEASURED = frozenset(
         "replace_text",
         "touch",
         "pin",
-        "delete",
         "gc",
     )
 )
@@ -63,6 +62,20 @@ class TenantStore:
         own = TenantStore(self._store.seen_from(View(run, lists, refs)), self._settings, run)
         own._pending = self._pending
         return own
+
+    async def delete(self, ref: str) -> None:
+        """Delete an artifact. Raises BadArgument for what another person of the tenant fetched."""
+        with _alike(ref), telemetry.timed("store", operation="delete"):
+            if self._person:
+                await self._store.get(ref)
+                own = self._store.seen_from(View(self._person, self._person, self._person))
+                try:
+                    await own.get(ref)
+                except UnknownRef:
+                    what = f"{ref} was fetched by another of your tenant."
+                    step = "Only that person can delete it; {} lists what there is."
+                    raise BadArgument(what, step, Call("list")) from None
+            await self._store.delete(ref)
 
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
@@ -107,7 +120,7 @@ class TenantStore:
         most = math.ceil(self._limits.artifacts * part)
         held = kept.bytes + sum(of_put for _, of_put in pending)
         artifacts = kept.artifacts + len(pending)
-        wait = kept.first_expiry - datetime.now(UTC).timestamp()
+        first = kept.first_expiry - datetime.now(UTC).timestamp(), self._settings.tenant.delete
         share = (
             f" That is {part:.0%} of your tenant's quota (quota.person_part)." if part < 1 else ""
         )
@@ -115,11 +128,11 @@ class TenantStore:
             what = f"{whose} keep {counted(held, 'byte')}, this would be {size:,} more, and you "
             value = math.ceil((held + size) / part)
             what += f"may keep {most_bytes:,}.{share}"
-            raise over_stored(what, wait, "quota.stored_bytes", value)
+            raise over_stored(what, *first, "quota.stored_bytes", value)
         if most and artifacts >= most:
             what = f"{whose} keep {counted(artifacts, 'artifact')}, as many as you may.{share}"
             value = math.ceil((artifacts + 1) / part)
-            raise over_stored(what, wait, "quota.artifacts", value)
+            raise over_stored(what, *first, "quota.artifacts", value)
 
     async def aclose(self) -> None:
         """No-op: the store is closed by its opener."""

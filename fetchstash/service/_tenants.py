@@ -44,7 +44,7 @@ _WARM_POOLS = 8
 
 def _as_reading_tool(call: Call) -> str:
     """Word a next step for a read-only token, which cannot get more rights by itself."""
-    return FOR_MORE if call.action in ("fetch", "fetch_site") else as_tool(call)
+    return FOR_MORE if call.action in ("fetch", "fetch_site", "delete") else as_tool(call)
 
 
 _READER = replace(MODEL, word=_as_reading_tool)
@@ -94,6 +94,10 @@ class Tenants:
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False
+
+    def may_delete(self, ctx: Context) -> bool:
+        """Return ``tenant.delete`` of the tenant that asks."""
+        return self._tenant(principal_of(ctx).tenant).settings.tenant.delete
 
     def host(self, ctx: Context) -> Host:
         """Return the host that asks. No HTTP client shares our file system."""

@@ -15,6 +15,7 @@ from fetchstash.stash._trace import Origin, ShownBy, Trace, lines_of, log_of, lo
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
+    Deleted,
     Failure,
     Listing,
     Match,
@@ -34,6 +35,7 @@ __all__ = [
     "Artifact",
     "ArtifactMatches",
     "CacheUse",
+    "Deleted",
     "Excerpt",
     "Failure",
     "Listing",

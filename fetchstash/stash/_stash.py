@@ -35,7 +35,16 @@ from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._refs import whole_refs
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._trace import Trace, trace
-from fetchstash.stash._values import CacheUse, Failure, Listing, Matches, Passages, Picture, Slice
+from fetchstash.stash._values import (
+    CacheUse,
+    Deleted,
+    Failure,
+    Listing,
+    Matches,
+    Passages,
+    Picture,
+    Slice,
+)
 from fetchstash.store import REF_PREFIX, ArtifactStore, Facts, Finding, GrepQuery, Removed
 from fetchstash.system.processes import new_file
 from fetchstash.text import ViewLimits, clip
@@ -468,9 +477,11 @@ class Stash:
         """Keep an artifact whatever its age, or with ``pinned=False`` let retention remove it."""
         await self.store.pin((await self.store.get(ref_or_url)).artifact_ref, pinned=pinned)
 
-    async def delete(self, ref_or_url: str) -> None:
-        """Delete an artifact."""
-        await self.store.delete((await self.store.get(ref_or_url)).artifact_ref)
+    async def delete(self, ref_or_url: str) -> Deleted:
+        """Delete an artifact; return what it was."""
+        facts = await self.store.get(ref_or_url)
+        await self.store.delete(facts.artifact_ref)
+        return Deleted(facts)
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         """Apply retention now; return the removed artifacts, or those that would be removed."""

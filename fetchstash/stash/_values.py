@@ -423,6 +423,16 @@ class Listing:
         return "\n".join(map(summary, self.facts))
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An artifact that was deleted."""
+
+    facts: Facts
+
+    def __str__(self) -> str:
+        return f"deleted: {summary(self.facts)}"
+
+
 def summary(facts: Facts) -> str:
     """Return an artifact in one line."""
     size = (

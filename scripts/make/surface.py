@@ -25,6 +25,8 @@ from fetchstash.store import Facts
 from fetchstash.store._schema import STEPS
 from scripts.make.tables import wrapped
 
+EVERY_TOOL = {"ingest.read_roots": ["/"], "ingest.site": True, "tenant.delete": True}
+"""The settings that offer every tool."""
 ADAPTERS = ("anthropic", "google_genai", "langchain", "litellm", "openai", "pydantic_ai")
 MODULES = {
     "fetchstash": "The library. [Its page](library.md) begins with examples.",
@@ -215,7 +217,7 @@ def error_codes() -> set[str]:
 def lines() -> str:
     """Return the kept list, a line for each promise."""
     kept: list[str] = []
-    for spec in tool_specs(load({"ingest.read_roots": ["/"], "ingest.site": True})):
+    for spec in tool_specs(load(EVERY_TOOL)):
         kept.append(f"tool {spec.name}")
         for name, schema in spec.properties.items():
             values = {key: value for key, value in schema.items() if key != "description"}

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx2
 import pytest
 
 from fetchstash.config import Settings, load
+from fetchstash.config._load import TenantTable
 from fetchstash.errors import UnknownRef
 from fetchstash.service import Tenants, build_app, security_of
 from fetchstash.service.access import FETCH, READ, Principal
@@ -200,8 +202,9 @@ async def test_what_was_kept_before_there_were_persons_opens_by_its_reference_al
             {"quota.artifacts": 2},
             (
                 "You keep 1 artifact, as many as you may. That is 50% of your tenant's quota "
-                "(quota.person_part). Try again in 168 h, when some of it expires; artifact_info() "
-                "lists it."
+                "(quota.person_part). artifact_info() lists it, and whoever runs the service can "
+                "delete some. The first of it expires in 168 h; the operator can change "
+                "quota.artifacts"
             ),
         ),
         (
@@ -235,6 +238,52 @@ async def test_what_persons_have_together_is_the_tenants_quota(tmp_path: Path) -
             await fetched(http, who, url)
         refused = await call(http, "bob", "fetch_content", url=OTHER)
         assert "You and the others of your tenant keep 3 artifacts" in text_of(refused)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", ["none", "all"])
+async def test_a_person_at_the_quota_deletes_what_is_their_own_and_fetches_on(
+    tmp_path: Path, engine: str, share: str
+) -> None:
+    values = {"tenant.share": share, "quota.artifacts": 2, "quota.person_part": 0.5}
+    settings = configured(tmp_path, engine, **{"tenant.delete": True}, **values)
+    async with served(settings) as (http, tenants):
+        own, bobs = await fetched(http, "ada", URL), await fetched(http, "bob", OTHER)
+        refused = await call(http, "ada", "fetch_content", url=f"{URL}?2")
+        assert 'artifact_delete(artifact_ref="art_…") makes room.' in text_of(refused)
+        foreign = await call(http, "ada", "artifact_delete", artifact_ref=bobs)
+        assert foreign["isError"]
+        assert ("fetched by another" in text_of(foreign)) == (share == "all")
+        for name in (own, URL):  # the second time it is gone
+            gone = await call(http, "ada", "artifact_delete", artifact_ref=name)
+            assert ("Deleted" in text_of(gone)) == (name == own)
+        stash = await tenants.stash("acme")
+        assert [facts.artifact_ref for facts in (await stash.list()).facts] == [bobs]
+        await fetched(http, "ada", URL)
+
+
+async def test_only_a_tenant_that_allows_it_has_the_tool_that_deletes(tmp_path: Path) -> None:
+    settings = configured(tmp_path)
+    own = {"globex": TenantTable({"tenant.delete": True})}
+    readers = {"eve-reads": replace(PEOPLE["eve"], scopes=frozenset({READ}))}
+    with mock.patch.dict(PEOPLE, readers):
+        async with served(replace(settings, tenants=own)) as (http, _):
+            ref = await fetched(http, "ada", URL)
+            lists = {who: await ask(http, who, "tools/list", {}) for who in ("ada", "eve")}
+            offered = {
+                who: {tool["name"]: tool for tool in listed["result"]["tools"]}
+                for who, listed in lists.items()
+            }
+            assert offered["eve"].keys() - offered["ada"].keys() == {"artifact_delete"}
+            assert offered["eve"]["artifact_delete"]["annotations"]["destructiveHint"]
+            assert all(tool == offered["eve"][name] for name, tool in offered["ada"].items())
+            refused = await call(http, "ada", "artifact_delete", artifact_ref=ref)
+            assert "There is no tool 'artifact_delete'" in text_of(refused)
+            own_ref = await fetched(http, "eve", URL)
+            reader = await call(http, "eve-reads", "artifact_delete", artifact_ref=own_ref)
+            assert text_of(reader).startswith("[refused] ")
+    assert not settings.tools_differ
+    assert replace(settings, tenants=own).tools_differ
 
 
 def test_a_person_is_a_name_of_one_provider() -> None:

@@ -242,6 +242,7 @@ _OTHER_TOOLS = {
     "info": "list ls listartifacts history metadata describe",
     "fetch_site": "crawl crawlsite site sitemap spider",
     "add_file": "readfile openfile addfile file",
+    "delete": "rm remove deleteartifact removeartifact forget",
 }
 """What other servers call such tools, by the action of ours, in lower case without _ and -."""
 

@@ -44,8 +44,8 @@ class ToolSpec:
 
     ``action`` is what a ``Call`` of it is named, ``icon`` strokes in a square of 16. ``body``: its
     result carries stored or fetched text; ``keeps``: it puts new artifacts into the store;
-    ``in_view``: the view opens its results; ``reports_with``: the arguments with which a call says
-    how far it is, None where none does.
+    ``deletes``: hosts are told that it destroys something; ``in_view``: the view opens its results;
+    ``reports_with``: the arguments with which a call says how far it is, None where none does.
     Hosts that defer tools find them by the words of ``description`` and ``search_hint``, so both
     hold the words that people search with.
     """
@@ -65,6 +65,7 @@ class ToolSpec:
     keeps: bool = False
     in_view: bool = False
     reports_with: Arguments | None = None
+    deletes: bool = False
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The value of each argument that is not given."""
 
@@ -210,6 +211,10 @@ async def _artifact_info(stash: "Stash", arguments: Arguments, _: Reports) -> "V
     return await (stash.store.get(ref) if ref else stash.list())
 
 
+async def _artifact_delete(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    return await stash.delete(arguments["artifact_ref"])
+
+
 async def _stash_file(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
     focus, limit = arguments["focus"], arguments["maxChars"]
     roots = stash.settings.ingest.read_roots
@@ -217,7 +222,7 @@ async def _stash_file(stash: "Stash", arguments: Arguments, _: Reports) -> "Valu
 
 
 def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
-    """Return the tools with the defaults of the profile; stash_file only if folders may be read."""
+    """Return the tools with the defaults of the profile, and those that the settings allow."""
     limits = settings.views
     ref = _text("Or a URL fetched before", at_most=settings.fetch.max_url_chars)
     url_chars = settings.fetch.max_url_chars
@@ -378,6 +383,22 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             reports_with={},
         )
         specs.append(site)
+    if settings.tenant.delete:
+        delete = ToolSpec(
+            "artifact_delete",
+            "delete",
+            _artifact_delete,
+            "M2 4h12M6 4V2h4v2M4 4l1 11h6l1-11",
+            "Delete",
+            "remove kept page, free quota",
+            "Delete one fetched page or document for good. Only what this user fetched, and only "
+            "when asked to or when the quota is full.",
+            {"artifact_ref": ref},
+            required=("artifact_ref",),
+            body=False,
+            deletes=True,
+        )
+        specs.append(delete)
     if not settings.ingest.read_roots:
         return tuple(specs)
     file = ToolSpec(

@@ -17,8 +17,9 @@ def call(name: Any) -> dict[str, Any]:
 
 
 def test_every_tool_that_touches_neither_the_network_nor_files_can_be_read_with() -> None:
-    specs = tool_specs(load({"ingest.read_roots": ["/"]}))
-    assert {spec.name for spec in specs} - READ_TOOLS == {"fetch_content", "stash_file"}
+    specs = tool_specs(load({"ingest.read_roots": ["/"], "tenant.delete": True}))
+    others = {"fetch_content", "stash_file", "artifact_delete"}
+    assert {spec.name for spec in specs} - READ_TOOLS == others
     assert {spec.name for spec in specs} > READ_TOOLS
 
 
