@@ -33,6 +33,7 @@ from fetchstash.service import Upkeep
 from fetchstash.store import (
     ALL_RUNS,
     ArtifactStore,
+    Objects,
     StoreLimits,
     View,
     _team,
@@ -125,12 +126,13 @@ async def replica(limits: StoreLimits, seed: int) -> None:
 
 async def clean(settings: Settings) -> None:
     """Take clean-up turns until killed, each as if an hour had passed."""
-    upkeep: Upkeep | None = None
+    objects: Objects | None = None
+    while objects is None:
+        with suppress(FetchstashError):  # the database is away
+            objects = await open_objects(settings.store)
+    upkeep = Upkeep(settings, objects)
     while True:
         with suppress(FetchstashError):  # the database or the bucket is away
-            if upkeep is None:
-                objects = await open_objects(settings.store)
-                upkeep = Upkeep(settings, objects)
             for tenant in {tenant for tenant, _ in OWNERS}:
                 await objects.counts.note("clean-up", tenant, ago=TURN_SECONDS + 1)
                 await anyio.to_thread.run_sync(let_an_hour_pass, settings.store.catalog, tenant)
