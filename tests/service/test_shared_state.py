@@ -44,6 +44,7 @@ SHARED = {
     "text/hygiene.py:_meaningless": _CODE,
     "system/linelog.py": "logs by path: each line names its own; the lock is held for one write",
     "results.py": _LOCAL,
+    "server/_stdio.py:tools": "the two lists of tools, with the one that deletes and without",
     "server/ui/_serve.py": "the page of the view, made of the package's own file",
     "service/_observed.py:_worker": "the number of this process, set once as it starts",
     "service/_request.py:_current": "a context variable: each request has its own",
