@@ -280,7 +280,7 @@ class Members:
 
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_END_OF_CHAIN = 0xFFFFFFFE
+_END_OF_CHAIN, _FREE = 0xFFFFFFFE, 0xFFFFFFFF
 # Section 2.2; the 109 first entries of the DIFAT follow at 76.
 _HEADER = struct.Struct("<30xHH14xL8xL4xL")
 _DIRECTORY_ENTRY = struct.Struct("<64sHBB3L36xLQ")  # section 2.6.1
@@ -302,7 +302,10 @@ class Stream(NamedTuple):
 
 
 class CompoundFile:
-    """The streams of a compound file, by path. Raises NoText if it is none or is damaged."""
+    """The streams of a compound file, by path. Raises NoText if it is none or is damaged.
+
+    ``is_cut``: the file ends before the last sector that its table names.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -351,7 +354,10 @@ class CompoundFile:
             listed += numbers
             seen += 1
         own = dict.fromkeys(number for number in listed if number < _END_OF_CHAIN)
-        return _numbers(b"".join(map(self._sector, own)))
+        table = _numbers(b"".join(map(self._sector, own)))
+        last = next((n for n in range(len(table) - 1, -1, -1) if table[n] != _FREE), 0)
+        self.is_cut = (max(last, *own, 0) + 1) << self._shift >= len(self._data)
+        return table
 
     def _sector(self, number: int) -> bytes:
         place = (number + 1) << self._shift

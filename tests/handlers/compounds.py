@@ -50,7 +50,8 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
             last, size = name.rpartition("/")[2], len(streams[name])
             entries.append(entry(last, 2, right, FREE, places[name], size))
         else:
-            entries.append(entry(name, 1, right, children[name][0], 0, 0))
+            last = name.rpartition("/")[2]
+            entries.append(entry(last, 1, right, children[name][0], 0, 0))
     directory = put(b"".join(entries))
     mini_at = put(struct.pack(f"<{len(mini_table)}L", *mini_table))
     fat_at = len(sectors)

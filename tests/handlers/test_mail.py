@@ -183,7 +183,7 @@ def test_headers_body_and_attachments_are_read(read: Read) -> None:
     assert "Dear Bob,\n\nsee below." in text
     assert (
         "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n"
-        "- an embedded message (a message or an object)" in text
+        "- an embedded message (an object)" in text
     )
     author = "Ada <ada@example.org>"
     check_facts(found, title="Über den Plan", author=author, published="2026-05-01", members=3)
@@ -213,11 +213,50 @@ test_an_invalid_message_gives_one_clear_line = unreadable(
     "msg",
     {
         "empty": (b"", "no compound file"),
-        "cut short": (compound(MAIL)[:600], "holds no message"),
+        "cut short": (compound(MAIL)[:600], "is cut short"),
         "Word": (compound({"WordDocument": b"x"}), "holds no message"),
         "sectors of a gigabyte": (compound(MAIL).replace(SECTORS, GIGABYTES), "unknown size"),
     },
 )
+
+
+INNER = "__attach_version1.0_#00000001/__substg1.0_3701000D"
+FORWARD = {
+    "__properties_version1.0": bytes(32) + SENT,
+    "__substg1.0_0037001F": wide("FW: Plan"),
+    "__substg1.0_1000001F": wide("See what Bob wrote."),
+    "__attach_version1.0_#00000000/__substg1.0_3707001F": wide("a.csv"),
+    "__attach_version1.0_#00000000/__substg1.0_37010102": b"a,b\n1,2\n",
+    "__attach_version1.0_#00000001/__substg1.0_3001001F": wide("Plan"),
+    f"{INNER}/__properties_version1.0": bytes(24) + SENT,
+    f"{INNER}/__substg1.0_0037001F": wide("Plan"),
+    f"{INNER}/__substg1.0_0C1A001F": wide("Bob"),
+    f"{INNER}/__substg1.0_1000001F": wide("We begin on Monday.\r\n\r\n> 1\r\n> 2\r\n> 3\r\n> 4"),
+    f"{INNER}/__recip_version1.0_#00000000/__substg1.0_3001001F": wide("Ada"),
+    f"{INNER}/__attach_version1.0_#00000000/__substg1.0_3707001F": wide("a.csv"),
+    f"{INNER}/__attach_version1.0_#00000000/__substg1.0_37010102": b"inner\n",
+}
+
+
+def test_a_message_within_a_message_of_outlook_is_read(read: Read, part: PartOf) -> None:
+    data = compound(FORWARD)
+    found, text = read("msg", data)
+    assert "See what Bob wrote.\n\n## Plan\n\nFrom: Bob\nTo: Ada\nDate: 2026-05-01" in text
+    assert 'We begin on Monday.\n\n(quoted history: 4 lines, path="quoted")' in text
+    assert text.endswith("- a.csv (8 bytes)\n- 2 a.csv (6 bytes)\n\n")
+    check_facts(found, members=2)
+    assert part("msg", data, "2 a.csv") == PartText("inner\n", 1)
+    assert part("msg", data, "quoted") == PartText("> 1\n> 2\n> 3\n> 4\n", 4)
+
+
+def test_a_message_of_outlook_that_is_cut_short_says_so(read: Read) -> None:
+    """Its table has a sector behind the end of the file; all else is there."""
+    data = bytearray(compound(MAIL))
+    table_at = 512 * (struct.unpack_from("<L", data, 76)[0] + 1)
+    struct.pack_into("<L", data, table_at + 4 * 127, 0xFFFFFFFE)
+    found, _ = read("msg", bytes(data))
+    check_facts(found, extraction_truncated=True)
+    assert found.facts.extraction_error == "the message is cut short: what it lost is not shown"
 
 
 def test_a_body_that_is_compressed_rtf_alone_is_named(read: Read) -> None:
@@ -350,5 +389,5 @@ def test_names_of_attachments_of_outlook_stand_on_one_line_each(read: Read) -> N
     for number, name in enumerate(names):
         mail[f"__attach_version1.0_#{number:08}/__substg1.0_3707001F"] = wide(name)
     shown = ["a # Head", "3 b", "b", "4 b", "..\\..\\x.exe"]
-    lines = "".join(f"- {name} (a message or an object)\n" for name in shown)
+    lines = "".join(f"- {name} (an object)\n" for name in shown)
     assert lines in read("msg", compound(mail))[1]

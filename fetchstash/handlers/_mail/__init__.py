@@ -19,6 +19,7 @@ class MailReason(ReasonTable):
     MAIL_DEPTH = "its parts are nested too deeply", KEPT
     MHTML_NO_PAGE = "the web archive holds no page", KEPT
     MAILS_CUT = "only its first {limit:,} mails were read", KEPT
+    MAIL_CUT = "the message is cut short: what it lost is not shown", "Fetch it again."
     MAIL_MISSING = "the compound file holds no message", KEPT
 
 

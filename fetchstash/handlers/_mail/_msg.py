@@ -1,8 +1,9 @@
-"""Outlook messages (MSG): headers, body, attachments as members ([MS-OXMSG])."""
+"""Outlook messages (MSG), and those within them: headers, bodies, attachments ([MS-OXMSG])."""
 
 import datetime as dt
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from fetchstash.handlers._charset import decode
@@ -21,12 +22,16 @@ _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO = "0037", "0C1A", "5D01", "0E04"
 _CC, _BODY, _HTML, _CLASS = "0E03", "1000", "1013", "001A"
 _RTF = "__substg1.0_10090102"  # compressed ([MS-OXRTFCP])
 _FILE_NAMES = ("3707", "3704", "3001")
-_DATA = "37010102"
+_DATA, _EMBEDDED = "__substg1.0_37010102", "__substg1.0_3701000D"
+_PROPERTIES, _ATTACHMENT = "__properties_version1.0", "__attach_version1.0_#"
+_HEADER, _EMBEDDED_HEADER = 32, 24  # bytes before the properties ([MS-OXMSG], section 2.4.1)
 _SUBMITTED = 0x0039
 _RECIPIENT, _RECIPIENT_TYPE = "__recip_version1.0_#", 0x0C15
 _RECIPIENTS = {1: "To", 2: "Cc", 3: "Bcc"}
 _ADDRESSES = ("39FE", "3003")
 _MAX_RECIPIENTS = 1_000
+_MAX_DEPTH = 40  # of storages: two for each message within another
+_MAX_MESSAGES = 1_000
 
 
 class MsgHandler(Streamed, MemberParts):
@@ -37,36 +42,20 @@ class MsgHandler(Streamed, MemberParts):
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _open(source)
-        title = _text(message, _SUBJECT)
-        author = _mailbox(_text(message, _SENDER), _text(message, _SENDER_ADDRESS))
-        date = _submitted(message.read("__properties_version1.0"))
-        extracted.learn(title=title, author=author, published=date[:10])
+        date = _submitted(message.read(_PROPERTIES), _HEADER)
+        extracted.learn(title=message.text(_SUBJECT), author=_author(message), published=date[:10])
+        if message.file.is_cut:
+            extracted.learn(extraction_truncated=True)
+            extracted.fail(MailReason.MAIL_CUT.cause())
         prose = Prose()
-        prose.heading(title or "(no subject)", 1)
-        headers = {
-            "From": author,
-            "To": _text(message, _TO),
-            "Cc": _text(message, _CC),
-            **_recipients(message),
-            "Date": date,
-        }
-        prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        body, is_markup = _body(message)
-        if body.strip():
-            hidden = write_body(body, prose, title, History(), markup=is_markup)
-            extracted.learn(hidden_removed=hidden)
-        elif (_RTF,) in message.streams:
-            extracted.fail(MailReason.MAIL_RTF.cause())
-        elif _text(message, _CLASS).startswith("IPM.Note.SMIME"):
-            prose.paragraph(ENCRYPTED)
+        yield from _write(message, prose, extracted, History())
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
         if attachments:
             prose.heading("Attachments", 2)
-            for name, storage in attachments:
-                stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
-                size = counted(stream.size, "byte") if stream else "a message or an object"
-                prose.item(f"{name} ({size})")
+            for name, mail, storage in attachments:
+                stream = message.file.streams.get((*mail.path, storage, _DATA))
+                prose.item(f"{name} ({counted(stream.size, 'byte') if stream else 'an object'})")
         yield from prose.end()
 
     def part(self, request: PartRequest) -> PartText | Picture:
@@ -77,59 +66,123 @@ class MsgHandler(Streamed, MemberParts):
 
     def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
-        message = _open(request.source)
-        for attached, storage in _attachments(message):
+        for attached, mail, storage in _attachments(_open(request.source)):
             if attached == name:
-                yield message.read(storage, f"__substg1.0_{_DATA}")
+                yield mail.read(storage, _DATA)
                 return
         raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
-def _open(source: Path) -> CompoundFile:
+@dataclass(frozen=True, slots=True)
+class _Mail:
+    """The message at a path of a compound file: the file's own at (), or an embedded one."""
+
+    file: CompoundFile
+    storages: Mapping[tuple[str, ...], list[str]]
+    """The storages directly within a path, in the order of their names."""
+    path: tuple[str, ...] = ()
+
+    def read(self, *path: str) -> bytes:
+        """Return the content of a stream, b"" if there is none."""
+        return self.file.read(*self.path, *path)
+
+    def text(self, tag: str, *storage: str) -> str:
+        """Return a text property: Unicode, or in a code page that is detected; "" if none."""
+        if wide := self.read(*storage, f"__substg1.0_{tag}001F"):
+            return wide.decode("utf-16-le", "replace").rstrip("\0")
+        return decode(self.read(*storage, f"__substg1.0_{tag}001E")).rstrip("\0")
+
+    def within(self, prefix: str) -> list[str]:
+        """Return the storages of a prefix in it."""
+        return [name for name in self.storages.get(self.path, ()) if name.startswith(prefix)]
+
+    def embedded(self, storage: str) -> "_Mail | None":
+        """Return the message that an attachment is ([MS-OXMSG], section 2.2.2.1), if it is one."""
+        path = (*self.path, storage, _EMBEDDED)
+        is_mail = (*path, _PROPERTIES) in self.file.streams
+        return _Mail(self.file, self.storages, path) if is_mail else None
+
+
+def _open(source: Path) -> _Mail:
     with source.open("rb") as file:
         data = file.read(_MAX_BYTES)
     message = CompoundFile(data)
-    if ("__properties_version1.0",) not in message.streams:
-        raise MailReason.MAIL_MISSING.error()
-    return message
+    if (_PROPERTIES,) not in message.streams:
+        missing = MailReason.MAIL_CUT if message.is_cut else MailReason.MAIL_MISSING
+        raise missing.error()
+    found: dict[tuple[str, ...], set[str]] = {}
+    for path in message.streams:
+        for depth, name in enumerate(path[:-1][:_MAX_DEPTH]):
+            found.setdefault(path[:depth], set()).add(name)
+    return _Mail(message, {path: sorted(names) for path, names in found.items()})
 
 
-def _body(message: CompoundFile) -> tuple[str, bool]:
+def _messages(message: _Mail) -> Iterator[_Mail]:
+    """Yield the message and those that are embedded in it, each before those in it."""
+    waiting = [message]
+    for _ in range(_MAX_MESSAGES):
+        if not waiting:
+            return
+        mail = waiting.pop()
+        yield mail
+        inner = (mail.embedded(storage) for storage in reversed(mail.within(_ATTACHMENT)))
+        waiting += filter(None, inner)
+
+
+def _write(message: _Mail, prose: Prose, extracted: Extracted, history: History) -> Iterator[Part]:
+    """Write a message and those in it; what they quote at their ends goes to ``history``."""
+    for number, mail in enumerate(_messages(message)):
+        title = mail.text(_SUBJECT)
+        prose.heading(title or "(no subject)", 1 if not number else 2)
+        headers = {
+            "From": _author(mail),
+            "To": mail.text(_TO),
+            "Cc": mail.text(_CC),
+            **_recipients(mail),
+            "Date": _submitted(mail.read(_PROPERTIES), _EMBEDDED_HEADER if number else _HEADER),
+        }
+        prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
+        body, is_markup = _body(mail)
+        if body.strip():
+            hidden = write_body(body, prose, title, history, markup=is_markup)
+            extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
+        elif (*mail.path, _RTF) in mail.file.streams:
+            extracted.fail(MailReason.MAIL_RTF.cause())
+        elif mail.text(_CLASS).startswith("IPM.Note.SMIME"):
+            prose.paragraph(ENCRYPTED)
+        yield from prose.full()
+
+
+def _body(mail: _Mail) -> tuple[str, bool]:
     """Return the body, and whether it is HTML, which is taken where there is no plain text."""
-    if (body := _text(message, _BODY)).strip():
+    if (body := mail.text(_BODY)).strip():
         return body, False
-    return decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML), True
+    return decode(mail.read(f"__substg1.0_{_HTML}0102")) or mail.text(_HTML), True
 
 
-def _history(message: CompoundFile) -> str:
+def _history(message: _Mail) -> str:
     """Return the quoted history, "" if there is none or an attachment has its name."""
-    body, is_markup = _body(message)
     history = History()
-    write_body(body, Prose(), _text(message, _SUBJECT), history, markup=is_markup)
-    named = any(name == QUOTED for name, _ in _attachments(message))
-    return "" if named else "".join(history.texts)
+    for _ in _write(message, Prose(), Extracted(None), history):
+        pass
+    named = any(name == QUOTED for name, _, _ in _attachments(message))
+    return "" if named else "\n\n".join(history.texts)
 
 
-def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
-    """Return a text property: Unicode, or in a code page that is detected; "" if none."""
-    path = (storage,) if storage else ()
-    wide = message.read(*path, f"__substg1.0_{tag}001F")
-    if wide:
-        return wide.decode("utf-16-le", "replace").rstrip("\0")
-    return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
+def _author(mail: _Mail) -> str:
+    return _mailbox(mail.text(_SENDER), mail.text(_SENDER_ADDRESS))
 
 
-def _recipients(message: CompoundFile) -> dict[str, str]:
+def _recipients(mail: _Mail) -> dict[str, str]:
     """Return the recipients with their addresses, by header ([MS-OXMSG], section 2.2.1)."""
     found: dict[str, list[str]] = {}
-    storages = {path[0] for path in message.streams if path[0].startswith(_RECIPIENT)}
-    for storage in sorted(storages)[:_MAX_RECIPIENTS]:
+    for storage in mail.within(_RECIPIENT)[:_MAX_RECIPIENTS]:
         # Entries of 16 bytes follow a header of 8 (section 2.4.2.1).
-        properties = message.read(storage, "__properties_version1.0")[8:]
+        properties = mail.read(storage, _PROPERTIES)[8:]
         entries = struct.iter_unpack("<HH4xI4x", properties[: len(properties) // 16 * 16])
         kind = next((value for _, tag, value in entries if tag == _RECIPIENT_TYPE), 1)
-        name = _text(message, _FILE_NAMES[-1], storage)
-        address = next((text for tag in _ADDRESSES if (text := _text(message, tag, storage))), "")
+        name = mail.text(_FILE_NAMES[-1], storage)
+        address = next((text for tag in _ADDRESSES if (text := mail.text(tag, storage))), "")
         found.setdefault(_RECIPIENTS.get(kind, "To"), []).append(_mailbox(name, address))
     return {header: "; ".join(filter(None, names)) for header, names in found.items()}
 
@@ -139,28 +192,26 @@ def _mailbox(name: str, address: str) -> str:
     return f"{name} <{address}>" if both else name or address
 
 
-def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
-    """Yield a unique name and the storage of each attachment."""
-    storages = sorted(
-        {path[0] for path in message.streams if path[0].startswith("__attach_version1.0_#")}
-    )
+def _attachments(message: _Mail) -> Iterator[tuple[str, _Mail, str]]:
+    """Yield the attachments that are no message: a unique name, their mail, and their storage."""
     taken: set[str] = set()
-    for place, storage in enumerate(storages, start=1):
-        names = (" ".join(_text(message, tag, storage).split()) for tag in _FILE_NAMES)
-        name = next(filter(None, names), f"attachment {place}")
-        number, unique = place, name
-        while unique in taken:
-            unique, number = f"{number} {name}", number + 1
-        taken.add(unique)
-        yield unique, storage
+    for mail in _messages(message):
+        for storage in mail.within(_ATTACHMENT):
+            if mail.embedded(storage):
+                continue
+            place = len(taken) + 1
+            names = (" ".join(mail.text(tag, storage).split()) for tag in _FILE_NAMES)
+            name = next(filter(None, names), f"attachment {place}")
+            number, unique = place, name
+            while unique in taken:
+                unique, number = f"{number} {name}", number + 1
+            taken.add(unique)
+            yield unique, mail, storage
 
 
-def _submitted(properties: bytes) -> str:
-    """Return when the message was sent.
-
-    Entries of 16 bytes follow a header of 32 ([MS-OXMSG], section 2.4).
-    """
-    entries = properties[32 : 32 + (len(properties) - 32) // 16 * 16]
+def _submitted(properties: bytes, header: int) -> str:
+    """Return when the message was sent, by the entries of 16 bytes behind the header."""
+    entries = properties[header : header + (len(properties) - header) // 16 * 16]
     epoch = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
     for kind, tag, ticks in struct.iter_unpack("<HH4xQ", entries):
         if tag == _SUBMITTED and kind == 0x0040:  # tenths of microseconds since 1601
