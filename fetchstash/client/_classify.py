@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from fetchstash.client._grammar import GRAMMAR
 from fetchstash.client._numbers import (
     MediaUnit,
     Numbers,
@@ -389,7 +390,7 @@ def _decide(signals: Signals, provider: str) -> Verdict:
         _by_rules(FIRST, words)
         or _vetoed(signals, words.text)
         or _by_code(codes, words, provider)
-        or _by_rules((*SERVER_ERRORS, *WORDINGS), words)
+        or _by_rules((*SERVER_ERRORS, *WORDINGS, *GRAMMAR), words)
         or _by_sizes(words)
         or _by_build(codes, words)
         or _bare_status(words, provider)
@@ -532,5 +533,5 @@ def _verdict(kind: Outcome, words: _Words, line: str, evidence: str, rule_id: st
 
 
 def _overflows(line: str) -> bool:
-    found = _rule_of(WORDINGS, line)
+    found = _rule_of((*WORDINGS, *GRAMMAR), line)
     return found is not None and found[0].outcome != "not_overflow"

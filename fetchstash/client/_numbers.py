@@ -38,6 +38,7 @@ _TOKENS = r"(?:tokens?|jetons|トークン|토큰|tokens? de)"
 # Each list reads one field, the first pattern that finds a number wins.
 _LIMITS = _patterns(
     r"\d\)? \+ \d+ > {N}",
+    r"\d\)? ?(?:tokens? )?(?:>|≥)=? ?(?:[a-z_]+[ =]{1,2})?\(?{N}",
     r"\bfull[^\d\n]{1,4}\d[\d,]* ?(?:/|of) ?{N}",
     r"\b(?:window|ceiling|cap)(?: is| of)?:? {N}",
     r"\bfit (?:into|in|within) (?:the )?{N}",
@@ -60,6 +61,7 @@ _LIMITS = _patterns(
     r"(?:cannot|must not|should not) (?:exceed|be (?:larger|greater|longer|bigger|more) than)\b[^\d\n]{0,30}{N}",
     r"\b(?:over|above|(?:longer|larger|greater|higher|bigger|more) than) (?:the )?{N}",
     r"(?:less|fewer) than {N} tokens",
+    r"less than or equal to {N}",
     r"(?:supports?|allows?|accepts?|takes?) (?:only )?(?:up to |at most |a maximum of )?{N}",
     r"(?:exceeds?|over|above|than|exceeded) (?:the )?(?:maximum|limit|allowed)\b[^\d\n]{0,40}{N}",
     r"\blimit(?: is| of| was)?[:=]? ?{N}",
@@ -76,6 +78,7 @@ _LIMITS = _patterns(
     r"\ballowed:? {N}",
     rf"(?:overflow|exceeded|full) (?:after|at) {{N}} {_TOKENS}",
     rf"(?:window|context|contexte|contexto|fenster)\b[^\d\n]{{0,30}}\({{N}} {_TOKENS}\)",
+    r"(?:范围|範圍|範囲|범위)[^\d\n]{0,6}\[\d+, ?{N}",
     r"> ?{N}",
     r"(?:上限|限制|超出|超过|最大|支持的|最多支持|최대)(?:(?!输入|请求|提供|当前|요청)[^\d\n]){0,20}{N}",
 )
@@ -97,7 +100,7 @@ _INPUTS = _patterns(
     r"\byou (?:gave|sent|passed|submitted)(?: me| us)? {N}",
     r"max_total_tokens \({N}",
     r"request (?:has|contains) {N}",
-    r"{N} (?:tokens? )?>",
+    r"{N}\)? ?(?:tokens? )?(?:>|≥)",
     r"(?:is |are )?too (?:long|large|big):? \(?{N}",
     r"requested:? {N}(?! output)",
     r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?[:=] ?{N}",
@@ -154,9 +157,48 @@ _NO_SIZES = re.compile(
     r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\W*\d{3,4} (?!tokens|bytes)|\bhttps?://[^\s'\"<>()]+|[a-z][\w.-]*:\d{2,5}\b|"
     r"\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?\S*)?|"
     r"\b\d[\d.,]* ?(?:ms|milliseconds?|msecs?|s|secs?|seconds?|minutes?|mins?|hours?|%)\b|"
-    r"\b(?:request|req|trace|span|session|org|organization|correlation|job)?[ _-]?(?:id|no|nr|#)s?\b\W{0,3}[\w-]*\d[\w-]*|"
+    r"\b(?:request|req|trace|span|session|org|organization|correlation|job)?[ _-]?(?:id|no|nr|ref|reference|ticket|incident|case|#)s?\b\W{0,3}[\w-]*\d[\w-]*|"
     r"\b(?:attempts?|retries|retry|port|shard|region|node|pid|worker|line|seed|trace|errno|latency|version)\b[ :=#]{1,3}\d[\d.]*(?: of \d+)?"
 )
+_CHARACTERS = re.compile(
+    r"\d[\d,_.]* ?(?:characters?|chars?|words?|字符|文字|글자|字)(?![a-z])|"
+    r"\b(?:characters?|chars?)\b(?: \w+){0,2}? (?:is|are|of|limit:?)\W{1,3}\d[\d,_.]*"
+)
+"""Sizes in characters and words, which are no tokens."""
+
+CUE_CHARS = 48
+"""How far from a number the words may stand that make it a size."""
+
+_ANY_SIZE = re.compile(rf"(?<![\w.#]){_N}")
+_AFTER = re.compile(r"[^\d\n.;!?。；！？]{0,32}")
+_LIMIT_WORDS = (
+    r"limit\w*|max\w*|most|up to|only|than|exceed\w*|over|above|beyond|past|ceiling|cap(?:acity|ped)?|supports?|accepts?|handles?|takes?|fits?|holds?|process|reads?|allow\w*|permit\w*|"
+    r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|[<≤]=?|"
+    r"grenze|höchst\w*|maximal\w*|erlaub\w*|limite|límite|máxim\w+|massim\w+|giới hạn|tối đa|maks\w*|sınır\w*|en fazla|bata\w*|макс\w+|лимит\w*|допус\w+|допуст\w+|najwyżej|"
+    r"최대|한도|上限|最大|最多|限制|限度|超出|超过|超過|الحد|الأقصى|अधिकतम|सीमा|สูงสุด|ขีดจำกัด"
+)
+_INPUT_WORDS = (
+    r"prompt\w*|inputs?|messages?|conversation|chat|history|transcript|thread|requested|request(?: is| of| has)?|got|received|given|sent|has|have|had|contains?|used|uses|needs?|wanted|totals?|totall?ing|"
+    r"counted|estimated(?: at)?|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
+    r"angefragt|gesendet|hat|enthält|envoyé\w*|demandé\w*|enviad\w+|solicitad\w+|tiene|tem|inviat\w+|wysłan\w+|запрошен\w+|получен\w+|передан\w+|gönderil\w+|đã gửi|yêu cầu|dikirim|"
+    r"当前|实际|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
+)
+_CUES = (
+    ("limit", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_LIMIT_WORDS})")),
+    ("input", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_INPUT_WORDS})")),
+)
+_UNIT_AFTER = rf"\W{{0,2}}(?:{_TOKENS}|tokeny?|tokenów|tokenov|токен\w*|jeton\w*|टोकन|โทเค็น|tokene\w*)?\W{{0,3}}"
+_OF_TOKENS = re.compile(rf"{_UNIT_AFTER}".replace(")?", ")", 1))
+_BETWEEN = re.compile(
+    r"(?:\W|(?:is|are|was|of|to|at|by|the|its|a|an|about|around|some|length|size|count|total|tokens?|with|for|set)\b){0,8}"
+)
+_LIMIT_AFTER = re.compile(
+    rf"{_UNIT_AFTER}(?:-?(?:limit|max\w*|window|ceiling|cap|context)\b|(?:is|are) (?:the (?:most|limit|max\w*)|allowed|supported|permitted)|allowed|permitted|supported|erlaubt|autorisés|permitidos|can be|fit\b|を超え|を上回|を超過|초과|을 초과|를 초과)"
+)
+_INPUT_AFTER = re.compile(
+    rf"{_UNIT_AFTER}(?:>|exceed|surpass|overflow|is (?:over|more|above|beyond|greater|larger|longer|too)|are (?:over|more|above|too)|were |was |in (?:your|the) (?:prompt|messages|input|request)|requested|sent|given|provided|do(?:es)? not|long\b|will not|won't|can(?:not|'t))"
+)
+_OUTPUT_CUE = re.compile(r"output|completion|max_(?:new_|completion_)?tokens|generat|answer|response|thinking|budget")
 _ROUNDED = frozenset({"k", "m"})
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:\s\d{3})+(?![\d.,]\d)")
 _GROUPED_TOKENS = re.compile(rf"{_GROUPED.pattern}\s(?:{_TOKENS}|bytes)")
@@ -165,10 +207,12 @@ _DIGITS = re.compile(r"\d[\d,_.]*")
 
 def read_numbers(line: str) -> Numbers:
     """Read the sizes out of the words of one line, in lower case."""
-    line = _NO_SIZES.sub("#", _joined(line))
+    line = _CHARACTERS.sub("#", _NO_SIZES.sub("#", _joined(line)))
     limit, output = _first(_LIMITS, line), _first(_OUTPUTS, line)
     # Of readings of the input one that is above the limit goes first: it is what was refused.
     wanted = _first(_INPUTS, line, above=limit or 0) or _first(_INPUTS, line)
+    if limit is None or wanted is None:
+        limit, wanted = _by_cues(line, limit, wanted, output)
     total, excess = _first(_TOTAL, line), _first(_BY, line)
     parts: dict[str, int] = {}
     for part in (part for pattern in _INPUT_PARTS for part in pattern.finditer(line)):
@@ -183,6 +227,51 @@ def read_numbers(line: str) -> Numbers:
         # Of two readings that contradict each other the input is the weaker one.
         wanted = None
     return Numbers(limit, wanted, output)
+
+
+def _by_cues(
+    line: str, limit: int | None, wanted: int | None, output: int | None
+) -> tuple[int | None, int | None]:
+    """Return limit and input, of which one that no pattern found is read by the words beside it.
+
+    The nearest words decide: those between the number and the one before it, or the next one. Two
+    numbers of one role contradict each other, and neither is taken.
+    """
+    found: dict[str, set[int]] = {"limit": set(), "input": set()}
+    ends = [0]
+    for match in _ANY_SIZE.finditer(line):
+        size = _number(match[1], match[2])
+        before = line[max(ends[-1], match.start() - CUE_CHARS) : match.start()]
+        after = _AFTER.match(line, match.end())
+        ends.append(match.end())
+        if match[2] in _ROUNDED and "token" not in line:
+            continue
+        if SMALLEST <= size <= LARGEST and size not in {limit, wanted, output}:
+            role = _role(re.split(r"[.;!?。；！？]\s?", before)[-1], after[0] if after else "")
+            if role:
+                found[role].add(size)
+    limits, inputs = found["limit"], found["input"]
+    if limit is None and len(limits) == 1:
+        limit = min(limits)
+    if wanted is None and len(inputs) == 1:
+        wanted = min(inputs)
+    return limit, wanted
+
+
+def _role(before: str, after: str) -> str:
+    """Return the role of a number by the words around it, "" if none make it a size."""
+    if _OUTPUT_CUE.search(before) or _OUTPUT_CUE.search(after):
+        return ""
+    if _LIMIT_AFTER.match(after):
+        return "limit"
+    if _INPUT_AFTER.match(after):
+        return "input"
+    end, role = max(
+        ((match.end(), role) for role, cues in _CUES for match in cues.finditer(before)),
+        default=(0, ""),
+    )
+    # A number that is not said to be of tokens stands right behind its words.
+    return role if _OF_TOKENS.match(after) or _BETWEEN.fullmatch(before, end) else ""
 
 
 def _joined(line: str) -> str:
@@ -214,7 +303,7 @@ def _number(digits: str, unit: str | None = None) -> int:
 
 MEDIA = (
     r"(?:images?(?!_?generation)(?:_urls?)?|pictures?|photos?|screenshots?|bild(?:er)?|imágenes|videos?|audio (?:clips?|files?|inputs?)|"
-    r"attachments?|documents?|dokumente|pdfs?|(?:pdf |document )?pages?|seiten|media|multi-?modal|图片|图像|文档|页)"
+    r"attachments?|documents?|dokumente|data[- ]ur[il]s?|pdfs?|(?:pdf |document )?pages?|seiten|media|multi-?modal|图片|图像|文档|页)"
 )
 """What counts as a picture, a document or a recording in the words of an error."""
 
@@ -224,6 +313,7 @@ _MEDIA_LIMITS = _patterns(
     r"\+ \d[\d,]*(?: \w+)? > {N}",
     r"> ?{N}",
     r"exceeds? (?:the )?{N} ?(?:maximum|limit)",
+    r"\blimit (?:the )?(?:number|count) of [^\d\n]{0,40}? to {N}",
     r"\b(?:image|video|audio|images|mm)=['\"]?{N}",
     rf"\b{_MOST}\W{{0,3}}{{N}}",
     r"(?:exceeds?|over|above|than) (?:the )?(?:maximum|max|limit|allowed)\b[^\d\n]{0,40}{N}",
@@ -247,7 +337,7 @@ _MEDIA_INPUTS = _patterns(
     r"(?:resolution|is) \(?{N} ?[x×]",
     r"\b(?:width|height|edge|side)(?: of)? {N}",
     r"提供了? ?{N}",
-    r"(?:is|size|of)\W{0,3}{N}(?= ?(?:which|exceeds|that|;|>))",
+    r"(?:is|size|of)\W{0,3}{N}(?=,? ?(?:which|exceeds|that|;|>))",
     r"\bcount\W{1,3}{N}",
 )
 _SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")

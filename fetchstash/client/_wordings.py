@@ -176,6 +176,7 @@ WORDINGS = (
         rf"\b\d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}\b.{{0,80}}(?:exceed\w*|maximum|\bmax\b|limit|the most\b|no more than|at most|up to|allowed|\bonly\b|more than)|"
         rf"\b(?:at most|up to|no more than|more than|maximum(?: of| is)?|max(?: of)?|only|fewer than|limit of|limited to) \d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}|"
         rf"{_MEDIA}(?:\(s\))?(?: \w+)? ?(?:items?|inputs?)?:? \d+ (?:given|sent|provided|passed).{{0,20}}\d+ (?:allowed|max)|"
+        rf"\bexceed\w* (?:the )?(?:limit|max\w*) (?:on|of|for) (?:max )?(?:\w+ ){{0,2}}{_MEDIA}|"
         rf"\b(?:maximum|max|allowed) (?:number|count|amount) of (?:\w+ ){{0,2}}{_MEDIA}|"
         rf"{_MEDIA}\b.{{0,30}}(?:limited to|at most|maximum of) \d+ |limit-mm-per-prompt.{{0,40}}but passed \d+|"
         r"(?:图片|图像|文档|页)[^\n]{0,10}(?:超过|超出|过多|最多|上限)",
@@ -189,10 +190,17 @@ WORDINGS = (
         r"\b(?:neither|no|each|either) (?:side|edge|dimension)\b.{0,30}\b(?:longer|larger|more|greater) than \d|"
         r"\b(?:images?|pictures?|screenshots?|photos?)\b(?: \w+)?(?:,? (?!tokens?)\S{1,40}){0,6}? (?:exceeds?|is over|(?:is |are )?(?:larger|bigger|wider|taller) than|(?:is |are )?too (?:large|big)|(?:must|should|may) (?:be|have) (?:under|below|at most|within|less|smaller|\d))|"
         r"\b(?:image|picture|screenshot) (?:base64 )?(?:size|dimensions?|resolution)\b.{0,60}(?:exceed|over|larger|limit|max)|"
-        r"\bpictures? (?:\d+ )?(?:is|are) \d.{0,60}at most",
+        r"\bpictures? (?:\d+ )?(?:is|are) \d.{0,60}at most|\b(?:multi-?modal|media) (?:file |input |item )?size\b.{0,60}(?:too|exceed|over|larger|limit|max)",
         "Anthropic, Bedrock, OpenAI, gateways (claude-code issues 49537 and 11564)",
         "messages.41.content.0.image.source: image dimensions exceed max allowed size for many-image requests: 2000 pixels",
         unless=r"encoder cache|input tokens|tokens of|\d tokens\b|generat|too small|minimum|\buploads?\b",
+    ),
+    Rule(
+        "server-start",
+        "not_overflow",
+        r"user-specified max_model_len|max seq len \(\d+\) is larger than the maximum number of tokens that can be stored|max_num_batched_tokens \(\d+\) is smaller than max_model_len",
+        "vLLM at its start: its own options contradict each other",
+        "User-specified max_model_len (204800) is greater than the derived max_model_len (202752)",
     ),
     # The prompt and the answer together; the answer alone is no overflow.
     Rule(
@@ -322,7 +330,7 @@ WORDINGS = (
         "other-subject",
         "not_overflow",
         rf"\b{_OTHERS}(?: (?!(?:and )?(?:tokens?|text|prompt|input|context|messages?)\b)\S{{1,40}}){{0,3}},? (?:is |are |was )?{_OVER}\b|\btoo many (?:\w+ )?{_OTHERS}\b|\b(?:number|size|length) of (?:the )?{_OTHERS}\b|"
-        rf"\bat most \d+ {_OTHERS}|(?<!physical )\bbatch size\b",
+        rf"\bat most \d+ {_OTHERS}|(?<!physical )(?<! or )\bbatch size\b",
         "OpenAI, Anthropic, Bedrock, Gemini, Voyage: tools, files, names, batches",
         "The number of tools exceeds the limit of 128",
     ),

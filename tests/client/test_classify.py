@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.client import Target, Verdict, classify
+from fetchstash.client._grammar import GRAMMAR
 from fetchstash.client._recovery import target_of
 from fetchstash.client._rules import CODE_WORDINGS, Rule
 from fetchstash.client._streams import failure
 from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 
 TOKENS, BYTES, NOT = "overflow_tokens", "overflow_bytes", "not_overflow"
-ALL_RULES = (*SERVER_ERRORS, *FIRST, *CODE_WORDINGS, *RULES, EMPTY_400)
+ALL_RULES = (*SERVER_ERRORS, *FIRST, *CODE_WORDINGS, *RULES, *GRAMMAR, EMPTY_400)
 
 
 class ProviderError(Exception):
@@ -393,7 +394,7 @@ def test_a_wording_gets_its_verdict(row: dict[str, str]) -> None:
             None,
             None,
         ),
-        ("code: 336007, msg: the max input characters is 20000", 20_000, None, None),
+        ("code: 336007, msg: the max input characters is 20000", None, None, None),
         ("prepared prompt exceeds Engine max_context 196608", 196_608, None, None),
         ("输入内容长度超出模型最大限制 (32000 tokens)，请缩短输入", 32_000, None, None),
         ("request body exceeded 100 MB", 100 * 2**20, None, None),
