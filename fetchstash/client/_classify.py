@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from fetchstash.client._grammar import GRAMMAR
+from fetchstash.client._grammar import ELSE, GRAMMAR, IN_MEDIA, NO_MEDIA
 from fetchstash.client._numbers import (
     MediaUnit,
     Numbers,
@@ -435,20 +435,19 @@ def _by_code(codes: Iterable[str], words: _Words, provider: str) -> Verdict | No
 STATED_OVER_LIMIT = "stated-over-limit"
 """The rule of a sentence that no wording fits, and that states a size above a limit."""
 
-_OF_AN_OUTPUT = re.compile(
-    r"output|completion|max_(?:new_)?tokens|budget|thinking|reasoning|\bbetween\b"
+_OF_TOKENS = re.compile(
+    r"token|jetons?|トークン|토큰|токен|\bctx|context|prompt|\bseq(?:uence)?\b|positions|上下文|コンテキスト|컨텍스트"
 )
-_COUNTED_TOKENS = re.compile(r"\d[km]? ?(?:tokens?|jetons|トークン|토큰|токен)|\btokens?[=:]")
 
 
 def _by_sizes(words: _Words) -> Verdict | None:
     """Read a sentence of a new wording that states what was sent, and a limit below it."""
     for line in words.lines:
-        if (
-            not _COUNTED_TOKENS.search(line)
-            or _OF_AN_OUTPUT.search(line)
-            or _rule_of(WORDINGS, line)
-        ):
+        if IN_MEDIA.search(line) and not NO_MEDIA.search(line) and not _rule_of(WORDINGS, line):
+            limit, asked, _ = read_media_numbers(line)
+            if limit and asked and asked > limit:
+                return _verdict("overflow_media", words, line, line[:200], STATED_OVER_LIMIT)
+        if not _OF_TOKENS.search(line) or ELSE.search(line) or _rule_of(WORDINGS, line):
             continue
         limit, asked, _ = read_numbers(line)
         if limit and asked and asked > limit:

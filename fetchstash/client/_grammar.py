@@ -9,6 +9,8 @@ few words the languages are alike, so that each has a row.
 
 # ruff: noqa: E501, RUF001 - a pattern reads better whole; words are of many languages
 
+import re
+
 from fetchstash.client._numbers import MEDIA as _MEDIA
 from fetchstash.client._rules import Rule
 
@@ -18,7 +20,7 @@ _SUBJECT = (
 )
 _OVER = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|overr[au]n\w*|overshoot\w*|oversized?|overlong|over-?(?:limit|long)|over (?:the|its|your|our|by|a|\d)|above|beyond|past (?:the|its|what)|"
-    r"(?:longer|larger|greater|bigger|higher|more|bulkier) (?:\w+ )?than|too (?:long|large|big|much|lengthy|great|high)|too many (?:\w+ ){0,2}(?:tokens|words|messages|turns)|"
+    r"(?:longer|larger|greater|bigger|higher|more|bulkier) (?:\w+ ){0,3}than|too (?:long|large|big|much|lengthy|great|high)|too many (?:\w+ ){0,2}(?:tokens|words|messages|turns)|"
     r"(?:not|n't|cannot|never|no longer|unable to|fails? to) (?:be )?(?:\w+ )?(?:fit|h[eo]ld|accommodate|process|handle|take|accept|contain|store|serve|read|squeeze)\w*|"
     r"(?:no|not enough|insufficient|without|lacks?) (?:\w+ ){0,2}(?:room|space|context|capacity|window)|outgr\w+|out of (?:context|tokens|window|room|space)|"
     r"used up|exhaust\w*|deplet\w*|\bfull\b|in excess|(?:reach|hit|met)\w* (?:the |its |your |a )?(?:\w+ ){0,2}(?:limit|maximum|max|end|ceiling|cap|length)|"
@@ -32,11 +34,14 @@ _ELSE = (
     r"names?|titles?|labels?|tags?|descriptions?|passwords?|emails?|metadata|batch\w*|stack|recursion|nest\w*|depth|redirects?|retries|attempts?|stop|enums?|properties|fields?|"
     r"parameters?|arguments?|items|entries|elements|objects|records|rows|columns|lines|keys?|ids?|arrays?|embed\w*|vectors?|dimensions?|iterations|choices|states|candidates|"
     r"outputs?|completions?|answers?|responses?|replies|generat\w*|max_(?:completion_|new_|output_)?tokens|budget\w*|thinking|reasoning|logprobs?|temperature|seed|samples?|beams?|"
-    r"seconds?|minutes?|hours?|days?|ms|timeouts?|timed|deadline|time|rate|quota|credits?|balance|plan|tier|cost|price|usage|total_tokens_limit|request_limit|"
+    r"seconds?|minutes?|hours?|days?|ms|timeouts?|timed|deadline|(?:response|wall|cpu|run|wait\w*) time|time (?:limit|out|exceeded)|rate|quota|credits?|balance|plan|tier|cost|price|usage|total_tokens_limit|request_limit|"
     r"workers?|users?|connections?|sockets?|threads|processes|sessions|queues?|gpus?|cuda|vram|ram|memory|disk|storage|ttl|cached|"
     r"preempt\w*|stored in|scanner|minimum|at least|too (?:short|small|few)|fewer than|shorter than|empty|missing|expired?|invalid (?:json|utf|character|token)|parse|parsing|syntax|unknown|unsupported|not supported|derived|"
     r"token (?:is |was )?(?:invalid|malformed|revoked)|(?:csrf|jwt|access|auth\w*|bearer|refresh|session|api) tokens?|characters? (?:in|of) (?:a|the) \w+ name|already|locked|in progress|duplicate\w*)\b"
 )
+
+ELSE = re.compile(_ELSE)
+"""What a sentence is about that is no overflow of a conversation, whatever sizes it states."""
 
 ENGLISH = Rule(
     "grammar",
@@ -105,8 +110,14 @@ BODY = Rule(
     r"'(?:body|messages?|prompt|content|inputs?)' failed to satisfy constraint: member must have length less than or equal to \d",
     "the grammar of such sentences; the constraint is of AWS services",
     "A payload reached the size limit.",
-    unless=r"\d tokens?\b|\b(?:schema|json (?:depth|nest\w*)|nest\w*|depth|fields?|seconds|ms|timeout|time|deadline|rate|quota|minute|decod\w*|name|header\w*)\b",
+    unless=r"\d tokens?\b|\b(?:(?:image|picture|screenshot)s? (?:payload|body|data)|schema|json (?:depth|nest\w*)|nest\w*|depth|fields?|seconds|ms|timeout|time|deadline|rate|quota|minute|decod\w*|name|header\w*)\b",
 )
+
+_NO_MEDIA = (
+    r"\d tokens\b|\b(?:tokens?|knowledge|collection|librar(?:y|ies)|store|minutes?|hours?|seconds|secs?|ms|duration|fps|format\w*|decod\w*|downloads?\w*|fetch\w*|uploads?|generat\w*|edits?|variations?|names?|urls?|characters?|rate|quota|day|month|at least|minimum|too small|too few|"
+    r"mime|corrupt\w*|invalid|unsupported|base64|detail|search|vector|embed\w*|index\w*|batch\w*|tools?|schema|columns?|rows?|timeouts?|pagination|page (?:size|number|token)|web ?pages?|results?)\b"
+)
+IN_MEDIA, NO_MEDIA = re.compile(rf"\b{_MEDIA}"), re.compile(_NO_MEDIA)
 
 PICTURES = Rule(
     "grammar-media",
@@ -115,8 +126,7 @@ PICTURES = Rule(
     r"(?=.{0,1500}(?:\d|\btoo (?:many|large|big)\b))(?=.{0,1500}\b(?:request|message|prompt|conversation|turn|input|call|model|chat|one|each|per|too|exceed\w*|limit\w*)\b)",
     "the grammar of such sentences; no provider's own",
     "This conversation carries 31 screenshots, above the 24 that a request takes.",
-    unless=r"\d tokens\b|\b(?:tokens?|minutes?|hours?|seconds|secs?|ms|duration|fps|format\w*|decod\w*|downloads?\w*|fetch\w*|uploads?|generat\w*|edits?|variations?|names?|urls?|characters?|rate|quota|day|month|at least|minimum|too small|too few|"
-    r"mime|corrupt\w*|invalid|unsupported|base64|detail|search|vector|embed\w*|index\w*|batch\w*|tools?|schema|columns?|rows?|timeouts?|pagination|page (?:size|number|token)|web ?pages?|results?)\b",
+    unless=_NO_MEDIA,
 )
 
 GRAMMAR = (PICTURES, BODY, ENGLISH, OTHER_LANGUAGES)

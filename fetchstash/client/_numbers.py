@@ -33,7 +33,7 @@ def _patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern.replace("{N}", _N)) for pattern in patterns)
 
 
-_TOKENS = r"(?:tokens?|jetons|トークン|토큰|tokens? de)"
+_TOKENS = r"(?:tokens? de|token\w{0,4}|jetons?|トークン|토큰|токен\w*|टोकन|โทเค็น|positions)"
 
 # Each list reads one field, the first pattern that finds a number wins.
 _LIMITS = _patterns(
@@ -42,6 +42,8 @@ _LIMITS = _patterns(
     r"\bfull[^\d\n]{1,4}\d[\d,]* ?(?:/|of) ?{N}",
     r"\b(?:window|ceiling|cap)(?: is| of)?:? {N}",
     r"\bfit (?:into|in|within) (?:the )?{N}",
+    rf"\d ?(?:/|of|von|sur|su|z|из|з) ?{{N}} ?{_TOKENS}",
+    r"\bneeds? \d[\d,]* ?(?:tokens?)?,? ?(?:and |but )?(?:have|has|got|only)(?: only)? {N}",
     r"{N} can be (?:held|read|processed|handled|taken)",
     r"(?:допустимо|максимум|не более|лимит)\W{0,3}{N}",
     r"> ?{N} ?(?:tokens? )?(?:maximum|max|limit)",
@@ -86,6 +88,7 @@ _INPUTS = _patterns(
     r"\({N} (?:in the messages|in your prompt|of text input)",
     r"{N} tokens from the input",
     r"{N} \+ \d+ >",
+    rf"{{N}} ?(?:/|of|von|sur|su|z|из|з) ?\d[\d,.]* ?{_TOKENS}",
     r"\bfull[^\d\n]{1,4}{N} ?(?:/|of) ?\d",
     r"given: {N} `?inputs",
     r"(?:messages|prompt|input) (?:resulted in|contains?|has|is)(?: at least)? {N}(?: input)? tokens",
@@ -101,7 +104,8 @@ _INPUTS = _patterns(
     r"max_total_tokens \({N}",
     r"request (?:has|contains) {N}",
     r"{N}\)? ?(?:tokens? )?(?:>|≥)",
-    r"(?:is |are )?too (?:long|large|big):? \(?{N}",
+    r"(?:is |are )?too (?:long|large|big)(?: \w+)?:? \(?{N}",
+    rf"(?:too (?:long|large|big)|not fit|zu (?:lang|groß)|trop long\w*|demasiado larg\w+|muito long\w+|troppo lung\w+|za dług\w+|слишком \w+|太长|太長|过长|過長)[^\d\n:：,]{{0,40}}[:：] ?{{N}} {_TOKENS}",
     r"requested:? {N}(?! output)",
     r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?[:=] ?{N}",
     r"keep the first {N} tokens",
@@ -148,7 +152,11 @@ _ADDS = re.compile(
     r"\+|\bplus\b|\bsum\b|\btotal\b|\btogether\b|\d[^\n]{1,40}(?:, |and )\d[\d,]* (?:in|of) "
 )
 _TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
-_BY = _patterns(r"exceeded by {N} tokens")
+_BY = _patterns(r"\bby {N} tokens")
+_MESSAGES = re.compile(
+    r"\$\.messages'? is too long|'messages'(?: is|:)? too long|\b(?:too many|number of|count of|max\w*) messages\b|\d messages\b"
+)
+"""What counts messages, not tokens."""
 
 # Numbers that are no sizes, whatever stands beside them: "(2013)" is MiniMax's code, "code: 336007"
 # Baidu's, a status may stand at the beginning; addresses with their ports, moments, durations,
@@ -173,13 +181,13 @@ _ANY_SIZE = re.compile(rf"(?<![\w.#]){_N}")
 _AFTER = re.compile(r"[^\d\n.;!?。；！？]{0,32}")
 _LIMIT_WORDS = (
     r"limit\w*|max\w*|most|up to|only|than|exceed\w*|over|above|beyond|past|ceiling|cap(?:acity|ped)?|supports?|accepts?|handles?|takes?|fits?|holds?|process|reads?|allow\w*|permit\w*|"
-    r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|[<≤]=?|"
+    r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|deployed with|stops? at|ends? at|room for|vs|versus|carr(?:y|ies)|\w*max\w*(?: allows| is)?|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|ventana|fenster|fenêtre|janela|finestra|ok(?:no|na|nie)|вікн\w+|окн\w+|pencere\w*|cửa sổ|jendela|контекст\w*|kontekst\w*|kontext\w*|contexto|contexte|contesto|konteks|bağlam|ngữ cảnh|[<≤]=?|"
     r"grenze|höchst\w*|maximal\w*|erlaub\w*|limite|límite|máxim\w+|massim\w+|giới hạn|tối đa|maks\w*|sınır\w*|en fazla|bata\w*|макс\w+|лимит\w*|допус\w+|допуст\w+|najwyżej|"
     r"최대|한도|上限|最大|最多|限制|限度|超出|超过|超過|الحد|الأقصى|अधिकतम|सीमा|สูงสุด|ขีดจำกัด"
 )
 _INPUT_WORDS = (
     r"prompt\w*|inputs?|messages?|conversation|chat|history|transcript|thread|requested|request(?: is| of| has)?|got|received|given|sent|has|have|had|contains?|used|uses|needs?|wanted|totals?|totall?ing|"
-    r"counted|estimated(?: at)?|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
+    r"counted|estimated(?:_\w+)?(?: at)?|\w*input(?:_tokens)?|tokenizes to|tokens(?= ?=)|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
     r"angefragt|gesendet|hat|enthält|envoyé\w*|demandé\w*|enviad\w+|solicitad\w+|tiene|tem|inviat\w+|wysłan\w+|запрошен\w+|получен\w+|передан\w+|gönderil\w+|đã gửi|yêu cầu|dikirim|"
     r"当前|实际|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
 )
@@ -187,13 +195,13 @@ _CUES = (
     ("limit", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_LIMIT_WORDS})")),
     ("input", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_INPUT_WORDS})")),
 )
-_UNIT_AFTER = rf"\W{{0,2}}(?:{_TOKENS}|tokeny?|tokenów|tokenov|токен\w*|jeton\w*|टोकन|โทเค็น|tokene\w*)?\W{{0,3}}"
+_UNIT_AFTER = rf"[ )-]{{0,2}}(?:{_TOKENS}|tokeny?|tokenów|tokenov|токен\w*|jeton\w*|टोकन|โทเค็น|tokene\w*)?[ )-]{{0,2}}"
 _OF_TOKENS = re.compile(rf"{_UNIT_AFTER}".replace(")?", ")", 1))
 _BETWEEN = re.compile(
-    r"(?:\W|(?:is|are|was|of|to|at|by|the|its|a|an|about|around|some|length|size|count|total|tokens?|with|for|set)\b){0,8}"
+    r"(?:\W|(?:is|are|was|of|to|at|the|its|a|an|about|around|some|length|size|count|total|tokens?|with|for|set|modell?\w*|modèle|моделі|модели|mô hình|del?|du|des|da|do|к|la)\b){0,8}"
 )
 _LIMIT_AFTER = re.compile(
-    rf"{_UNIT_AFTER}(?:-?(?:limit|max\w*|window|ceiling|cap|context)\b|(?:is|are) (?:the (?:most|limit|max\w*)|allowed|supported|permitted)|allowed|permitted|supported|erlaubt|autorisés|permitidos|can be|fit\b|を超え|を上回|を超過|초과|을 초과|를 초과)"
+    rf"{_UNIT_AFTER}(?:-?(?:limit|max\w*|window|ceiling|cap|context)\b|(?:is|are) (?:the (?:most|limit|max\w*)|allowed|available|supported|permitted)|available|allowed|permitted|supported|erlaubt|autorisés|permitidos|can be|fit\b|を超え|を上回|を超過|초과|을 초과|를 초과)"
 )
 _INPUT_AFTER = re.compile(
     rf"{_UNIT_AFTER}(?:>|exceed|surpass|overflow|is (?:over|more|above|beyond|greater|larger|longer|too)|are (?:over|more|above|too)|were |was |in (?:your|the) (?:prompt|messages|input|request)|requested|sent|given|provided|do(?:es)? not|long\b|will not|won't|can(?:not|'t))"
@@ -208,12 +216,17 @@ _DIGITS = re.compile(r"\d[\d,_.]*")
 def read_numbers(line: str) -> Numbers:
     """Read the sizes out of the words of one line, in lower case."""
     line = _CHARACTERS.sub("#", _NO_SIZES.sub("#", _joined(line)))
+    if _MESSAGES.search(line):
+        return Numbers()
+    excess = _first(_BY, line)
+    if excess:
+        line = _BY[0].sub("#", line)
     limit, output = _first(_LIMITS, line), _first(_OUTPUTS, line)
     # Of readings of the input one that is above the limit goes first: it is what was refused.
     wanted = _first(_INPUTS, line, above=limit or 0) or _first(_INPUTS, line)
     if limit is None or wanted is None:
         limit, wanted = _by_cues(line, limit, wanted, output)
-    total, excess = _first(_TOTAL, line), _first(_BY, line)
+    total = _first(_TOTAL, line)
     parts: dict[str, int] = {}
     for part in (part for pattern in _INPUT_PARTS for part in pattern.finditer(line)):
         parts.setdefault(_DIGITS.sub("", part[0]), _number(part[1], part[2]))
@@ -237,7 +250,7 @@ def _by_cues(
     The nearest words decide: those between the number and the one before it, or the next one. Two
     numbers of one role contradict each other, and neither is taken.
     """
-    found: dict[str, set[int]] = {"limit": set(), "input": set()}
+    found = {role: set[int]() for role in ("limit", "input", "weak limit", "weak input")}
     ends = [0]
     for match in _ANY_SIZE.finditer(line):
         size = _number(match[1], match[2])
@@ -247,10 +260,11 @@ def _by_cues(
         if match[2] in _ROUNDED and "token" not in line:
             continue
         if SMALLEST <= size <= LARGEST and size not in {limit, wanted, output}:
-            role = _role(re.split(r"[.;!?。；！？]\s?", before)[-1], after[0] if after else "")
+            role = _role(re.split(r"[.;!?。；！？]\s?|\((?=[a-z])", before)[-1], after[0] if after else "")
             if role:
                 found[role].add(size)
-    limits, inputs = found["limit"], found["input"]
+    limits = found["limit"] or found["weak limit"]
+    inputs = found["input"] or found["weak input"]
     if limit is None and len(limits) == 1:
         limit = min(limits)
     if wanted is None and len(inputs) == 1:
@@ -259,7 +273,10 @@ def _by_cues(
 
 
 def _role(before: str, after: str) -> str:
-    """Return the role of a number by the words around it, "" if none make it a size."""
+    """Return the role of a number by the words around it, "" if none make it a size.
+
+    It is weak by the words before the number, which may belong to another.
+    """
     if _OUTPUT_CUE.search(before) or _OUTPUT_CUE.search(after):
         return ""
     if _LIMIT_AFTER.match(after):
@@ -271,7 +288,8 @@ def _role(before: str, after: str) -> str:
         default=(0, ""),
     )
     # A number that is not said to be of tokens stands right behind its words.
-    return role if _OF_TOKENS.match(after) or _BETWEEN.fullmatch(before, end) else ""
+    close = _BETWEEN.fullmatch(before, end)
+    return f"weak {role}" if role and (close or _OF_TOKENS.match(after)) else ""
 
 
 def _joined(line: str) -> str:
@@ -321,12 +339,14 @@ _MEDIA_LIMITS = _patterns(
     r"(?:max|limit|allowed|maximum)[^\d\n]{0,40}{N}",
     r"(?:must|should) (?:be|have) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
     r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
-    r"\b(?:above|over) the {N}",
+    r"\b(?:above|over) (?:the )?{N}",
     r"最多(?:支持)?\W{0,3}{N}",
     rf"{{N}} {_ITEMS} (?:at most|(?:is|are) the (?:most|limit|maximum))",
     r"(?:supports?|accepts?|allows?|takes?) (?:only )?{N}",
     r"{N} (?:is the (?:maximum|limit|most)|are allowed|allowed|erlaubt|per\b|at most)",
     r"exceed\w* {N}",
+    r"\b(?:may|can) (?:only )?(?:carry|have|hold|contain|include) (?:\w+ )?{N}",
+    r"(?:erlaubt|permitid[oa]s?|autorisé\w*|consentit\w+) (?:sind |son |sont |sono )?{N}",
 )
 _MEDIA_INPUTS = _patterns(
     r"{N}(?: \w+){0,3} > ?\d",
@@ -337,7 +357,8 @@ _MEDIA_INPUTS = _patterns(
     r"(?:resolution|is) \(?{N} ?[x×]",
     r"\b(?:width|height|edge|side)(?: of)? {N}",
     r"提供了? ?{N}",
-    r"(?:is|size|of)\W{0,3}{N}(?=,? ?(?:which|exceeds|that|;|>))",
+    r"(?<![x×]){N} ?[x×] ?\d{3}",
+    r"(?:is|size|of)\W{0,3}{N}(?: bytes)?(?=,? ?(?:which|exceeds|that|is (?:above|over|more|larger)|;|>))",
     r"\bcount\W{1,3}{N}",
 )
 _SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")

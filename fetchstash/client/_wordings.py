@@ -182,7 +182,7 @@ WORDINGS = (
         r"(?:图片|图像|文档|页)[^\n]{0,10}(?:超过|超出|过多|最多|上限)",
         "Anthropic, Bedrock, OpenAI, Gemini, vLLM, Copilot, gateways (claude-code issue 24541, vscode 303825, vllm 13513, opencode 47721, NarratoAI 33)",
         "too many images and documents: 104 + 1 > 100",
-        unless=r"encoder cache|\d tokens\b|too small|at least|minimum|\buploads?\b",
+        unless=r"knowledge|\bindex\b|encoder cache|\d tokens\b|too small|at least|minimum|\buploads?\b",
     ),
     Rule(
         "media-size",
@@ -278,7 +278,7 @@ WORDINGS = (
         r"\b(?:json|body|payload|request|message)\b.{0,20}\bis \d+(?:\.\d+)? ?[kmg]i?b\b.{0,30}\b(?:accept|allow|limit|max|up to)",
         "Gemini, Azure, gRPC, gateways",
         "Request payload size exceeds the limit: 20971520 bytes.",
-        unless=_STATED_TOKENS,
+        unless=rf"{_STATED_TOKENS}|\b(?:image|picture|screenshot)s? (?:payload|body|data|size)\b",
     ),
     Rule(
         "model-token-limit",
@@ -286,6 +286,13 @@ WORDINGS = (
         r"exceed\w* (?:the )?(?:model'?s? )?token limit",
         "Moonshot; one of the two wordings that started this project",
         "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
+    ),
+    Rule(
+        "small-count",
+        "not_overflow",
+        r"(?<![\w.,])\d{1,3} ?> ?\d{1,3}(?![\d.,]*\d|k\b)|\btools? (?:list|count|set)\b",
+        "no window is so small: something was counted, of which no history has less",
+        "The tool list is longer than this model accepts (130 > 128)",
     ),
     Rule(
         "over-window",
@@ -330,7 +337,8 @@ WORDINGS = (
         "other-subject",
         "not_overflow",
         rf"\b{_OTHERS}(?: (?!(?:and )?(?:tokens?|text|prompt|input|context|messages?)\b)\S{{1,40}}){{0,3}},? (?:is |are |was )?{_OVER}\b|\btoo many (?:\w+ )?{_OTHERS}\b|\b(?:number|size|length) of (?:the )?{_OTHERS}\b|"
-        rf"\bat most \d+ {_OTHERS}|(?<!physical )(?<! or )\bbatch size\b",
+        rf"\bat most \d+ {_OTHERS}|\b(?:search|voice|negative|speech|video|image|music|audio|embedding|rerank\w*) (?:quer(?:y|ies)|prompts?|inputs?|texts?)\b|"
+        rf"(?:than|over|above|exceed\w*|at most|up to|maximum(?: of)?) \d[\d,.]* ?(?:seconds?|secs?|minutes?|hours?|days?|ms)\b|\bupload (?:limit|size)|(?<!physical )(?<! or )\bbatch size\b",
         "OpenAI, Anthropic, Bedrock, Gemini, Voyage: tools, files, names, batches",
         "The number of tools exceeds the limit of 128",
     ),
@@ -375,7 +383,7 @@ WORDINGS = (
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|request (?:is )?too (?:large|big)(?=\W*(?:$|\())|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
         "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy",
         "http: request body too large",
-        unless=_STATED_TOKENS,
+        unless=rf"{_STATED_TOKENS}|\bupload",
     ),
     Rule(
         "chinese-body",
