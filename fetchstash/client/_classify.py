@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from fetchstash.client._grammar import ELSE, GRAMMAR, IN_MEDIA, NO_MEDIA
+from fetchstash.client._grammar import GRAMMAR, IN_MEDIA, NO_MEDIA, NO_PROMPT, SUBJECT
 from fetchstash.client._numbers import (
     MediaUnit,
     Numbers,
     media_unit,
     read_media_numbers,
     read_numbers,
+    token_counts,
 )
 from fetchstash.client._rules import (
     CODE_WORDINGS,
@@ -441,16 +442,24 @@ _OF_TOKENS = re.compile(
 
 
 def _by_sizes(words: _Words) -> Verdict | None:
-    """Read a sentence of a new wording that states what was sent, and a limit below it."""
+    """Read a sentence of a new wording by the sizes that it states.
+
+    It is an overflow if what was sent is above a limit. A refusal that counts the tokens of a
+    prompt is one, too, unless the prompt is below the limit that it states.
+    """
     for line in words.lines:
-        if IN_MEDIA.search(line) and not NO_MEDIA.search(line) and not _rule_of(WORDINGS, line):
+        if _rule_of(WORDINGS, line):
+            continue
+        if IN_MEDIA.search(line) and not NO_MEDIA.search(line):
             limit, asked, _ = read_media_numbers(line)
             if limit and asked and asked > limit:
                 return _verdict("overflow_media", words, line, line[:200], STATED_OVER_LIMIT)
-        if not _OF_TOKENS.search(line) or ELSE.search(line) or _rule_of(WORDINGS, line):
+        if NO_PROMPT.search(line) or not _OF_TOKENS.search(line):
             continue
         limit, asked, _ = read_numbers(line)
-        if limit and asked and asked > limit:
+        counts = token_counts(line)
+        refused = SUBJECT.search(line) and counts and (len(counts) == 1 or limit != max(counts))
+        if (limit and asked and asked > limit) or refused:
             return _verdict("overflow_tokens", words, line, line[:200], STATED_OVER_LIMIT)
     return None
 

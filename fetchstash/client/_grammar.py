@@ -22,7 +22,7 @@ _OVER = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|overr[au]n\w*|overshoot\w*|oversized?|overlong|over-?(?:limit|long)|over (?:the|its|your|our|by|a|\d)|above|beyond|past (?:the|its|what)|"
     r"(?:longer|larger|greater|bigger|higher|more|bulkier) (?:\w+ ){0,3}than|too (?:long|large|big|much|lengthy|great|high)|too many (?:\w+ ){0,2}(?:tokens|words|messages|turns)|"
     r"(?:not|n't|cannot|never|no longer|unable to|fails? to) (?:be )?(?:\w+ )?(?:fit|h[eo]ld|accommodate|process|handle|take|accept|contain|store|serve|read|squeeze)\w*|"
-    r"(?:no|not enough|insufficient|without|lacks?) (?:\w+ ){0,2}(?:room|space|context|capacity|window)|outgr\w+|out of (?:context|tokens|window|room|space)|"
+    r"no (?:\w+ ){0,2}(?:room|space|capacity)|(?:not enough|insufficient|lacks?) (?:\w+ ){0,2}(?:room|space|context|capacity|window)|needs more|\d ?x the|outgr\w+|out of (?:context|tokens|window|room|space)|"
     r"used up|exhaust\w*|deplet\w*|\bfull\b|in excess|(?:reach|hit|met)\w* (?:the |its |your |a )?(?:\w+ ){0,2}(?:limit|maximum|max|end|ceiling|cap|length)|"
     r"breach\w*|violat\w*|\d\)?(?: tokens)? ?(?:>|≥)=? ?\(?\w*[ =(]{0,2}\d|needs? \d[^\n]{0,40}\b(?:only|but|has|have|of)\b)"
 )
@@ -35,13 +35,18 @@ _ELSE = (
     r"parameters?|arguments?|items|entries|elements|objects|records|rows|columns|lines|keys?|ids?|arrays?|embed\w*|vectors?|dimensions?|iterations|choices|states|candidates|"
     r"outputs?|completions?|answers?|responses?|replies|generat\w*|max_(?:completion_|new_|output_)?tokens|budget\w*|thinking|reasoning|logprobs?|temperature|seed|samples?|beams?|"
     r"seconds?|minutes?|hours?|days?|ms|timeouts?|timed|deadline|(?:response|wall|cpu|run|wait\w*) time|time (?:limit|out|exceeded)|rate|quota|credits?|balance|plan|tier|cost|price|usage|total_tokens_limit|request_limit|"
-    r"workers?|users?|connections?|sockets?|threads|processes|sessions|queues?|gpus?|cuda|vram|ram|memory|disk|storage|ttl|cached|"
+    r"workers?|users?|connections?|sockets?|threads|processes|sessions|queues?|gpus?|cuda|vram|ram|(?:gpu|system|host|device|working) memory|out of memory|disk|storage|ttl|cached|"
     r"preempt\w*|stored in|scanner|minimum|at least|too (?:short|small|few)|fewer than|shorter than|empty|missing|expired?|invalid (?:json|utf|character|token)|parse|parsing|syntax|unknown|unsupported|not supported|derived|"
     r"token (?:is |was )?(?:invalid|malformed|revoked)|(?:csrf|jwt|access|auth\w*|bearer|refresh|session|api) tokens?|characters? (?:in|of) (?:a|the) \w+ name|already|locked|in progress|duplicate\w*)\b"
 )
 
-ELSE = re.compile(_ELSE)
-"""What a sentence is about that is no overflow of a conversation, whatever sizes it states."""
+SUBJECT, ELSE = re.compile(rf"\b{_SUBJECT}\b"), re.compile(_ELSE)
+NO_PROMPT = re.compile(
+    r"outputs?|completions?|\banswers?\b|responses?|repl(?:y|ies)|generat|max_(?:new_)?tokens|budget|thinking|reasoning|\bper\b|\brate\b|quota|credit|balance|usage|_limit of|"
+    r"\bfiles?\b|attach|upload|\btools?\b|minimum|at least|too (?:short|small|few)|fewer than|\bcach|embed|\bbatch|invalid|\bused \d|today|remain|\bbetween\b|\bskip|truncat|\bcost|price|draft|"
+    r"\b(?:search|voice|image|video|music|speech|audio) "
+)
+"""What else is counted in tokens, or limited, than a prompt."""
 
 ENGLISH = Rule(
     "grammar",
@@ -79,7 +84,7 @@ _LANGUAGES = {
     "Thai": (r"บริบท|พรอมต์|ข้อความ|อินพุต|การสนทนา|คำขอ", r"เกิน|ยาวเกินไป"),
     "Chinese": (r"上下文|历史|歷史|输入|輸入|提示词?|提示詞|消息|訊息|对话|對話|会话|會話|请求|請求|文本|长度|長度|tokens?|prompt|令牌|内容|內容", r"超出|超过|超過|超长|超長|超限|过长|過長|太长|太長|过大|過大|溢出|大于|大於|高于|放不下|装不下"),
     "Japanese": (r"トークン|入力|プロンプト|コンテキスト|文脈|会話|メッセージ|履歴|リクエスト", r"超え\w*|超過|長すぎ\w*|大きすぎ\w*|オーバー|収まり?ま?せん|収まらな"),
-    "Korean": (r"토큰|컨텍스트|콘텍스트|입력|프롬프트|대화|메시지|요청|문맥", r"초과|넘\w+|너무 (?:길|많|깁|긴|큽|크)|벗어"),
+    "Korean": (r"토큰|컨텍스트|콘텍스트|입력|프롬프트|대화|메시지|요청|문맥", r"초과|넘\w+|너무 (?:길|많|깁|긴|큽|크)|벗어|보다 (?:길|깁|긴|크|큽|많)"),
 }
 _TOO_MUCH = "|".join(
     rf"(?=.{{0,1500}}(?:{subject}))(?=.{{0,1500}}(?:{over}))" for subject, over in _LANGUAGES.values()

@@ -70,7 +70,9 @@ _LIMITS = _patterns(
     r"\blimit (?:of|for) (?:[a-z']+ ){1,4}(?:is|was):? {N}",
     r"larger than max \(\d+ vs\.? {N}\)",
     r"expected maxlength: {N}",
-    r"\(?\bmax {N}",
+    r"\(?\bmax\.? {N}",
+    r"(?:above|over|than) what [^\d\n]{0,60}{N}",
+    r"(?:大于|大於|高于|窗口)[^\d\n]{0,12}{N}",
     r"exceed(?:s|ed)? (?:the )?{N}",
     rf"(?<!add )(?<!adds )\b(?:only|at most|up to) {{N}}(?: {_TOKENS})?",
     rf"{{N}} (?:{_TOKENS} )?(?:at most|(?:is|are) (?:the (?:most|limit|maximum)|allowed)|allowed|erlaubt|permitidos|autorisés)",
@@ -122,6 +124,9 @@ _INPUTS = _patterns(
     r"your request will take {N} tokens",
     rf"\b(?:needs?|wanted|wants|used|uses|sent|you sent is|adds? up to|has|have|holds?|contains?|received|got) (?:a total of |about )?{{N}} ?(?:{_TOKENS}|bytes|\b)",
     r"(?:actual|got|received|given):? {N}",
+    r"\b(?:payload|body|request|message)(?: size)?: {N}",
+    r"{N}\)? (?:dépass|supera|excede|excède|überschr|überst|przekracz|превышает|перевищ|aşıyor|vượt|melebihi)",
+    r"{N} が",
     rf"(?:prompt|anfrage|invite|entrada|mensajes?|conversation|eingabe)\b[^\d\n]{{0,20}}\({{N}} {_TOKENS}\)",
     rf"{{N}} {_TOKENS} (?:angefragt|solicitados|demandés|requested|(?:were |was )?(?:sent|given))",
     rf"{{N}} {_TOKENS}が(?:入力|要求|送信)",
@@ -181,7 +186,7 @@ _ANY_SIZE = re.compile(rf"(?<![\w.#]){_N}")
 _AFTER = re.compile(r"[^\d\n.;!?。；！？]{0,32}")
 _LIMIT_WORDS = (
     r"limit\w*|max\w*|most|up to|only|than|exceed\w*|over|above|beyond|past|ceiling|cap(?:acity|ped)?|supports?|accepts?|handles?|takes?|fits?|holds?|process|reads?|allow\w*|permit\w*|"
-    r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|deployed with|stops? at|ends? at|room for|vs|versus|carr(?:y|ies)|\w*max\w*(?: allows| is)?|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|ventana|fenster|fenêtre|janela|finestra|ok(?:no|na|nie)|вікн\w+|окн\w+|pencere\w*|cửa sổ|jendela|контекст\w*|kontekst\w*|kontext\w*|contexto|contexte|contesto|konteks|bağlam|ngữ cảnh|[<≤]=?|"
+    r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|deployed with|stops? at|ends? at|room for|space for|serves?|admit\w*|принимает|приймає|consider\w*|accetta\w*|accepte\w*|aceita\w*|vs|versus|carr(?:y|ies)|\w*max\w*(?: allows| is)?|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|ventana|fenster|fenêtre|janela|finestra|ok(?:no|na|nie)|вікн\w+|окн\w+|pencere\w*|cửa sổ|jendela|контекст\w*|kontekst\w*|kontext\w*|contexto|contexte|contesto|konteks|bağlam|ngữ cảnh|[<≤]=?|"
     r"grenze|höchst\w*|maximal\w*|erlaub\w*|limite|límite|máxim\w+|massim\w+|giới hạn|tối đa|maks\w*|sınır\w*|en fazla|bata\w*|макс\w+|лимит\w*|допус\w+|допуст\w+|najwyżej|"
     r"최대|한도|上限|最大|最多|限制|限度|超出|超过|超過|الحد|الأقصى|अधिकतम|सीमा|สูงสุด|ขีดจำกัด"
 )
@@ -189,14 +194,15 @@ _INPUT_WORDS = (
     r"prompt\w*|inputs?|messages?|conversation|chat|history|transcript|thread|requested|request(?: is| of| has)?|got|received|given|sent|has|have|had|contains?|used|uses|needs?|wanted|totals?|totall?ing|"
     r"counted|estimated(?:_\w+)?(?: at)?|\w*input(?:_tokens)?|tokenizes to|tokens(?= ?=)|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
     r"angefragt|gesendet|hat|enthält|envoyé\w*|demandé\w*|enviad\w+|solicitad\w+|tiene|tem|inviat\w+|wysłan\w+|запрошен\w+|получен\w+|передан\w+|gönderil\w+|đã gửi|yêu cầu|dikirim|"
-    r"当前|实际|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
+    r"当前|实际|数|數|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
 )
 _CUES = (
     ("limit", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_LIMIT_WORDS})")),
     ("input", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_INPUT_WORDS})")),
 )
 _UNIT_AFTER = rf"[ )-]{{0,2}}(?:{_TOKENS}|tokeny?|tokenów|tokenov|токен\w*|jeton\w*|टोकन|โทเค็น|tokene\w*)?[ )-]{{0,2}}"
-_OF_TOKENS = re.compile(rf"{_UNIT_AFTER}".replace(")?", ")", 1))
+_OF_TOKENS = re.compile(_UNIT_AFTER.replace(")?", ")", 1))
+_TOKENS_ARE = re.compile(r"tokens?\)? ?[=:(] ?$")
 _BETWEEN = re.compile(
     r"(?:\W|(?:is|are|was|of|to|at|the|its|a|an|about|around|some|length|size|count|total|tokens?|with|for|set|modell?\w*|modèle|моделі|модели|mô hình|del?|du|des|da|do|к|la)\b){0,8}"
 )
@@ -242,6 +248,18 @@ def read_numbers(line: str) -> Numbers:
     return Numbers(limit, wanted, output)
 
 
+def token_counts(line: str) -> list[int]:
+    """Return the sizes of a line that are said to be of tokens."""
+    line = _NO_SIZES.sub("#", _joined(line))
+    counted = (
+        match
+        for match in _ANY_SIZE.finditer(line)
+        if _OF_TOKENS.match(line, match.end()) or _TOKENS_ARE.search(line, 0, match.start())
+    )
+    sizes = (_number(match[1], match[2]) for match in counted)
+    return [size for size in sizes if SMALLEST <= size <= LARGEST]
+
+
 def _by_cues(
     line: str, limit: int | None, wanted: int | None, output: int | None
 ) -> tuple[int | None, int | None]:
@@ -260,7 +278,7 @@ def _by_cues(
         if match[2] in _ROUNDED and "token" not in line:
             continue
         if SMALLEST <= size <= LARGEST and size not in {limit, wanted, output}:
-            role = _role(re.split(r"[.;!?。；！？]\s?|\((?=[a-z])", before)[-1], after[0] if after else "")
+            role = _role(re.split(r"(?<!max)[.;!?。；！？]\s?|\((?!max)(?=[a-z])", before)[-1], after[0] if after else "")
             if role:
                 found[role].add(size)
     limits = found["limit"] or found["weak limit"]
@@ -269,6 +287,13 @@ def _by_cues(
         limit = min(limits)
     if wanted is None and len(inputs) == 1:
         wanted = min(inputs)
+    counts = token_counts(line)
+    if len(counts) == 2 and output is None and _OUTPUT_CUE.search(line) is None:
+        # Of two counts of tokens the words of one say what the other is.
+        if wanted is None and limit == min(counts):
+            wanted = max(counts)
+        elif limit is None and wanted == max(counts):
+            limit = min(counts)
     return limit, wanted
 
 
@@ -340,9 +365,10 @@ _MEDIA_LIMITS = _patterns(
     r"(?:must|should) (?:be|have) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
     r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
     r"\b(?:above|over) (?:the )?{N}",
+    r"\bthan the {N}",
     r"最多(?:支持)?\W{0,3}{N}",
     rf"{{N}} {_ITEMS} (?:at most|(?:is|are) the (?:most|limit|maximum))",
-    r"(?:supports?|accepts?|allows?|takes?) (?:only )?{N}",
+    r"(?:supports?|accepts?|allows?|takes?|reads?|serves?|processes) (?:only )?{N}",
     r"{N} (?:is the (?:maximum|limit|most)|are allowed|allowed|erlaubt|per\b|at most)",
     r"exceed\w* {N}",
     r"\b(?:may|can) (?:only )?(?:carry|have|hold|contain|include) (?:\w+ )?{N}",
@@ -360,6 +386,7 @@ _MEDIA_INPUTS = _patterns(
     r"(?<![x×]){N} ?[x×] ?\d{3}",
     r"(?:is|size|of)\W{0,3}{N}(?: bytes)?(?=,? ?(?:which|exceeds|that|is (?:above|over|more|larger)|;|>))",
     r"\bcount\W{1,3}{N}",
+    r"\({N},? (?:max|limit|allowed)",
 )
 _SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")
 _UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (

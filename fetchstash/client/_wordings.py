@@ -242,6 +242,7 @@ WORDINGS = (
     Rule(
         "output-parameter",
         "not_overflow",
+        r"\b(?:thinking|reasoning) budget\b|"
         r"max_(?:completion_|output_|new_)?tokens`? (?:is too large|must be (?:greater|less than or equal|at (?:most|least 1, got [0-9]))|value)|"
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
         r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
