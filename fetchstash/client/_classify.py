@@ -292,7 +292,10 @@ _BODY_KEYS = re.compile(r"(?<=[{,])\s*\\*['\"][\w.$-]{1,60}\\*['\"]\s*:\s*")
 _STATUS_LINE = re.compile(r"(?:client|server) error '\d{3}\b")
 _FRAME = " \t'\",{}[]\\"
 _MODEL_NAME = re.compile(r"\bmodel_name: [^,\n]*, ")
-_CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!max\.)\s+(?=\S)|(?<=[。！？])")
+_CODE_WORD = re.compile(
+    r"\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]{4,40}(?:exceeded|overflow|toolong|toolarge)(?:error|exception)?\b"
+)
 _STATED_TOKENS = re.compile(r"\d tokens\b")
 _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 
@@ -391,7 +394,7 @@ def _decide(signals: Signals, provider: str) -> Verdict:
         _by_rules(FIRST, words)
         or _vetoed(signals, words.text)
         or _by_code(codes, words, provider)
-        or _by_rules((*SERVER_ERRORS, *WORDINGS, *GRAMMAR), words)
+        or _by_rules((*SERVER_ERRORS, *WORDINGS), words, GRAMMAR)
         or _by_sizes(words)
         or _by_build(codes, words)
         or _bare_status(words, provider)
@@ -472,14 +475,17 @@ def _by_build(codes: Iterable[str], words: _Words) -> Verdict | None:
     )
 
 
-def _by_rules(rules: Sequence[Rule], words: _Words) -> Verdict | None:
+def _by_rules(
+    rules: Sequence[Rule], words: _Words, of_sentences: Sequence[Rule] = ()
+) -> Verdict | None:
     """Return the verdict of the first line that is an overflow, else of the first that is read.
 
-    Each line is read by itself: what stands in another field of the body vetoes nothing.
+    Each line is read by itself: what stands in another field of the body vetoes nothing. Where no
+    rule has a line, ``of_sentences`` are tried on each of its sentences.
     """
     other: Verdict | None = None
     for line in words.lines:
-        found = _rule_of(rules, line)
+        found = _rule_of(rules, line) or _of_a_sentence(of_sentences, line)
         if found is None:
             continue
         rule, match = found
@@ -496,6 +502,11 @@ def _by_rules(rules: Sequence[Rule], words: _Words) -> Verdict | None:
 
 def _rule_of(rules: Iterable[Rule], line: str) -> tuple[Rule, re.Match[str]] | None:
     return next(((rule, match) for rule in rules if (match := rule.search(line))), None)
+
+
+def _of_a_sentence(rules: Sequence[Rule], line: str) -> tuple[Rule, re.Match[str]] | None:
+    sentences = _SENTENCES.split(line) if rules else ()
+    return next((found for one in sentences if (found := _rule_of(rules, one))), None)
 
 
 def _bare_status(words: _Words, provider: str) -> Verdict | None:
@@ -541,5 +552,7 @@ def _verdict(kind: Outcome, words: _Words, line: str, evidence: str, rule_id: st
 
 
 def _overflows(line: str) -> bool:
-    found = _rule_of((*WORDINGS, *GRAMMAR), line)
-    return found is not None and found[0].outcome != "not_overflow"
+    found = _rule_of(WORDINGS, line) or _of_a_sentence(GRAMMAR, line)
+    if found is None:
+        return bool(SUBJECT.search(line) and token_counts(line)) and not NO_PROMPT.search(line)
+    return found[0].outcome != "not_overflow"

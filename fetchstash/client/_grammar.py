@@ -43,7 +43,7 @@ _ELSE = (
 SUBJECT, ELSE = re.compile(rf"\b{_SUBJECT}\b"), re.compile(_ELSE)
 NO_PROMPT = re.compile(
     r"outputs?|completions?|\banswers?\b|responses?|repl(?:y|ies)|generat|max_(?:new_)?tokens|budget|thinking|reasoning|\bper\b|\brate\b|quota|credit|balance|usage|_limit of|"
-    r"\bfiles?\b|attach|upload|\btools?\b|minimum|at least|too (?:short|small|few)|fewer than|\bcach|embed|\bbatch|invalid|\bused \d|today|remain|\bbetween\b|\bskip|truncat|\bcost|price|draft|"
+    r"\bfiles?\b|attach|upload|(?<!\+ )(?<!and )\btools?\b|minimum|at least|too (?:short|small|few)|fewer than|\bcach|embed|\bbatch|invalid|\bused \d|today|remain|\bbetween\b|\bskip|truncat|\bcost|price|draft|"
     r"\b(?:search|voice|image|video|music|speech|audio) "
 )
 """What else is counted in tokens, or limited, than a prompt."""
@@ -127,7 +127,7 @@ IN_MEDIA, NO_MEDIA = re.compile(rf"\b{_MEDIA}"), re.compile(_NO_MEDIA)
 PICTURES = Rule(
     "grammar-media",
     "overflow_media",
-    rf"^(?=.{{0,1500}}\b{_MEDIA})(?=.{{0,1500}}(?:{_OVER}|\btoo many\b|\b(?:at most|no more than|up to|limited to|restricted to|capped at|a maximum of|max(?:imum)?(?: is| of)?:?|only|allows?|accepts?|takes?) \d))"
+    rf"^(?=.{{0,1500}}\b{_MEDIA})(?=.{{0,1500}}(?:{_OVER}|\btoo many\b|\b(?:at most|no more than|up to|limited to|restricted to|capped at|a maximum of|max(?:imum)?(?: is| of)?:?|only|allows?|accepts?|takes?|(?:may|can) (?:only )?(?:hold|have|carry|contain|include)) \d))"
     r"(?=.{0,1500}(?:\d|\btoo (?:many|large|big)\b))(?=.{0,1500}\b(?:request|message|prompt|conversation|turn|input|call|model|chat|one|each|per|too|exceed\w*|limit\w*)\b)",
     "the grammar of such sentences; no provider's own",
     "This conversation carries 31 screenshots, above the 24 that a request takes.",

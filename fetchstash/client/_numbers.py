@@ -14,7 +14,7 @@ MediaUnit = Literal["pictures", "documents", "recordings", "media", "pages", "pi
 """What a limit on media counts; ``media`` counts pictures and documents together, ``bytes`` and
 ``pixels`` measure one of them."""
 
-_N = r"(\d[\d,_]*(?:\.\d+)?)(?: ?([kmg]i?b|[km])\b)?"
+_N = r"(\d(?:[\d,_]*\d)?(?:\.\d+)?)(?: ?([kmg]i?b|[km])\b)?"
 # Of tokens in thousands, of bytes as they are counted.
 _SCALE = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}
 SMALLEST, LARGEST = 512, 10**10
@@ -43,6 +43,8 @@ _LIMITS = _patterns(
     r"\b(?:window|ceiling|cap)(?: is| of)?:? {N}",
     r"\bfit (?:into|in|within) (?:the )?{N}",
     rf"\d ?(?:/|of|von|sur|su|z|из|з) ?{{N}} ?{_TOKENS}",
+    rf"\d {_TOKENS} (?:of|von|sur|su un massimo di|z|out of|из|з) {{N}}",
+    r"[:：] ?\d[\d,]* ?/ ?{N}",
     r"\bneeds? \d[\d,]* ?(?:tokens?)?,? ?(?:and |but )?(?:have|has|got|only)(?: only)? {N}",
     r"{N} can be (?:held|read|processed|handled|taken)",
     r"(?:допустимо|максимум|не более|лимит)\W{0,3}{N}",
@@ -57,7 +59,9 @@ _LIMITS = _patterns(
     r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
     r"max_(?!(?:completion_|new_|output_|total_)?tokens)\w{1,30}(?: is)?\W{1,4}{N}",
     r"max(?:imum)? (?:(?!output|completion|new\b|response)[^\d\n.;]){0,60}\b(?:is|of):? {N}(?! tokens? (?:from|for the completion))",
-    r"{N}[- ](?:tokens? )?(?:context|limit|maximum|window)",
+    r"{N}(?:[- ]tokens?[ -]|-)(?:context|limit|maximum|window)",
+    r"{N}[- ]bytes? (?:limit|maximum)",
+    r"\b(?:with|of|has|the|a|exceeds?) {N} (?:maximum|max|context|limit|window)",
     r"longer than (?:the )?(?:maximum|model'?s?)[^\d\n]{0,60}{N}",
     r"(?:must|should) (?:be|have|contain) (?:less than|at most|up to|fewer than) {N}",
     r"(?:cannot|must not|should not) (?:exceed|be (?:larger|greater|longer|bigger|more) than)\b[^\d\n]{0,30}{N}",
@@ -65,7 +69,7 @@ _LIMITS = _patterns(
     r"(?:less|fewer) than {N} tokens",
     r"less than or equal to {N}",
     r"(?:supports?|allows?|accepts?|takes?) (?:only )?(?:up to |at most |a maximum of )?{N}",
-    r"(?:exceeds?|over|above|than|exceeded) (?:the )?(?:maximum|limit|allowed)\b[^\d\n]{0,40}{N}",
+    r"(?:exceeds?|over|above|than|exceeded) (?:the )?(?:maximum|limit|allowed)\b(?! (?:output|completion))[^\d\n]{0,40}{N}",
     r"\blimit(?: is| of| was)?[:=]? ?{N}",
     r"\blimit (?:of|for) (?:[a-z']+ ){1,4}(?:is|was):? {N}",
     r"larger than max \(\d+ vs\.? {N}\)",
@@ -76,7 +80,7 @@ _LIMITS = _patterns(
     r"exceed(?:s|ed)? (?:the )?{N}",
     rf"(?<!add )(?<!adds )\b(?:only|at most|up to) {{N}}(?: {_TOKENS})?",
     rf"{{N}} (?:{_TOKENS} )?(?:at most|(?:is|are) (?:the (?:most|limit|maximum)|allowed)|allowed|erlaubt|permitidos|autorisés)",
-    r"(?:máximo|maximum|maximal|höchstens|limite|límite)[^\d\n]{0,20}{N}",
+    r"(?:máximo|maximum|maximal|höchstens|limite|límite)(?! (?:output|completion|new|response))[^\d\n.]{0,20}{N}",
     r"\b(?:slot|replica|model|engine|server) (?:has|holds)(?: only)? {N}",
     r"\bcan (?:only )?(?:hold|read|process|handle|take) {N}",
     r"\ballowed:? {N}",
@@ -91,6 +95,8 @@ _INPUTS = _patterns(
     r"{N} tokens from the input",
     r"{N} \+ \d+ >",
     rf"{{N}} ?(?:/|of|von|sur|su|z|из|з) ?\d[\d,.]* ?{_TOKENS}",
+    rf"{{N}} {_TOKENS} (?:of|von|sur|su un massimo di|z|out of|из|з) \d",
+    r"[:：] ?{N} ?/ ?\d{3}",
     r"\bfull[^\d\n]{1,4}{N} ?(?:/|of) ?\d",
     r"given: {N} `?inputs",
     r"(?:messages|prompt|input) (?:resulted in|contains?|has|is)(?: at least)? {N}(?: input)? tokens",
@@ -106,7 +112,7 @@ _INPUTS = _patterns(
     r"max_total_tokens \({N}",
     r"request (?:has|contains) {N}",
     r"{N}\)? ?(?:tokens? )?(?:>|≥)",
-    r"(?:is |are )?too (?:long|large|big)(?: \w+)?:? \(?{N}",
+    r"(?:is |are )?too (?:long|large|big)(?:(?: (?:body|request|message|prompt|input|payload))?:| \()? ?\(?{N}",
     rf"(?:too (?:long|large|big)|not fit|zu (?:lang|groß)|trop long\w*|demasiado larg\w+|muito long\w+|troppo lung\w+|za dług\w+|слишком \w+|太长|太長|过长|過長)[^\d\n:：,]{{0,40}}[:：] ?{{N}} {_TOKENS}",
     r"requested:? {N}(?! output)",
     r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?[:=] ?{N}",
@@ -167,7 +173,7 @@ _MESSAGES = re.compile(
 # Baidu's, a status may stand at the beginning; addresses with their ports, moments, durations,
 # ids, attempts and retries.
 _NO_SIZES = re.compile(
-    r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\W*\d{3,4} (?!tokens|bytes)|\bhttps?://[^\s'\"<>()]+|[a-z][\w.-]*:\d{2,5}\b|"
+    r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\W*\d{3,4} (?!tokens|bytes)|\bhttps?://[^\s'\"<>()]+|[a-z][\w.-]*:\d{2,5}\b|\d+(?:\.\d+){3}(?::\d+)?|"
     r"\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?\S*)?|"
     r"\b\d[\d.,]* ?(?:ms|milliseconds?|msecs?|s|secs?|seconds?|minutes?|mins?|hours?|%)\b|"
     r"\b(?:request|req|trace|span|session|org|organization|correlation|job)?[ _-]?(?:id|no|nr|ref|reference|ticket|incident|case|#)s?\b\W{0,3}[\w-]*\d[\w-]*|"
@@ -185,14 +191,14 @@ CUE_CHARS = 48
 _ANY_SIZE = re.compile(rf"(?<![\w.#]){_N}")
 _AFTER = re.compile(r"[^\d\n.;!?。；！？]{0,32}")
 _LIMIT_WORDS = (
-    r"limit\w*|max\w*|most|up to|only|than|exceed\w*|over|above|beyond|past|ceiling|cap(?:acity|ped)?|supports?|accepts?|handles?|takes?|fits?|holds?|process|reads?|allow\w*|permit\w*|"
+    r"limit\w*|max\w*|most|up to|only|than|full|exhausted|exceed\w*|over|above|beyond|past|under|below|within|ceiling|cap(?:acity|ped)?|supports?|accepts?|handles?|takes?|fits?|holds?|process|reads?|allow\w*|permit\w*|"
     r"window(?: size)?(?: is| of|:)?|context(?: length| size)?(?: is| of|:| =)|loaded with|deployed with|stops? at|ends? at|room for|space for|serves?|admit\w*|принимает|приймає|consider\w*|accetta\w*|accepte\w*|aceita\w*|vs|versus|carr(?:y|ies)|\w*max\w*(?: allows| is)?|configured (?:for|with|to)|built (?:for|with)|started with|session_len(?: is)?|n_ctx(?: is)?|ventana|fenster|fenêtre|janela|finestra|ok(?:no|na|nie)|вікн\w+|окн\w+|pencere\w*|cửa sổ|jendela|контекст\w*|kontekst\w*|kontext\w*|contexto|contexte|contesto|konteks|bağlam|ngữ cảnh|[<≤]=?|"
     r"grenze|höchst\w*|maximal\w*|erlaub\w*|limite|límite|máxim\w+|massim\w+|giới hạn|tối đa|maks\w*|sınır\w*|en fazla|bata\w*|макс\w+|лимит\w*|допус\w+|допуст\w+|najwyżej|"
     r"최대|한도|上限|最大|最多|限制|限度|超出|超过|超過|الحد|الأقصى|अधिकतम|सीमा|สูงสุด|ขีดจำกัด"
 )
 _INPUT_WORDS = (
     r"prompt\w*|inputs?|messages?|conversation|chat|history|transcript|thread|requested|request(?: is| of| has)?|got|received|given|sent|has|have|had|contains?|used|uses|needs?|wanted|totals?|totall?ing|"
-    r"counted|estimated(?:_\w+)?(?: at)?|\w*input(?:_tokens)?|tokenizes to|tokens(?= ?=)|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
+    r"counted|estimated(?:_\w+)?(?: at)?|\w*input(?:_tokens)?|tokeni[sz]e[sd] to|tokens(?= ?=)|comes to|came to|amounts to|adds up to|resulted in|measured|took|actual|current(?:ly)?|asked for|"
     r"angefragt|gesendet|hat|enthält|envoyé\w*|demandé\w*|enviad\w+|solicitad\w+|tiene|tem|inviat\w+|wysłan\w+|запрошен\w+|получен\w+|передан\w+|gönderil\w+|đã gửi|yêu cầu|dikirim|"
     r"当前|实际|数|數|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
 )
@@ -207,10 +213,11 @@ _BETWEEN = re.compile(
     r"(?:\W|(?:is|are|was|of|to|at|the|its|a|an|about|around|some|length|size|count|total|tokens?|with|for|set|modell?\w*|modèle|моделі|модели|mô hình|del?|du|des|da|do|к|la)\b){0,8}"
 )
 _LIMIT_AFTER = re.compile(
-    rf"{_UNIT_AFTER}(?:-?(?:limit|max\w*|window|ceiling|cap|context)\b|(?:is|are) (?:the (?:most|limit|max\w*)|allowed|available|supported|permitted)|available|allowed|permitted|supported|erlaubt|autorisés|permitidos|can be|fit\b|を超え|を上回|を超過|초과|을 초과|를 초과)"
+    rf"(?:{_UNIT_AFTER.replace(')?', ')', 1)}|-)(?:limit|max\w*|window|ceiling|cap|context)\b|"
+    rf"{_UNIT_AFTER}(?:(?:is|are) (?:the (?:most|limit|max\w*)|allowed|available|supported|permitted)|available|allowed|permitted|supported|erlaubt|autorisés|permitidos|can be|fit\b|を超え|を上回|を超過|초과|을 초과|를 초과)"
 )
 _INPUT_AFTER = re.compile(
-    rf"{_UNIT_AFTER}(?:>|exceed|surpass|overflow|is (?:over|more|above|beyond|greater|larger|longer|too)|are (?:over|more|above|too)|were |was |in (?:your|the) (?:prompt|messages|input|request)|requested|sent|given|provided|do(?:es)? not|long\b|will not|won't|can(?:not|'t))"
+    rf"{_UNIT_AFTER}(?:>|exceed|surpass|overflow|is (?:over|more|above|beyond|greater|larger|longer|too)|are (?:over|more|above|too)|(?:was|were) (?:sent|given|requested|provided|received|passed|supplied|counted)|in (?:your|the) (?:prompt|messages|input|request)|requested|sent|given|provided|do(?:es)? not|long\b|will not|won't|can(?:not|'t))"
 )
 _OUTPUT_CUE = re.compile(r"output|completion|max_(?:new_|completion_)?tokens|generat|answer|response|thinking|budget")
 _ROUNDED = frozenset({"k", "m"})
@@ -288,12 +295,13 @@ def _by_cues(
     if wanted is None and len(inputs) == 1:
         wanted = min(inputs)
     counts = token_counts(line)
-    if len(counts) == 2 and output is None and _OUTPUT_CUE.search(line) is None:
-        # Of two counts of tokens the words of one say what the other is.
-        if wanted is None and limit == min(counts):
-            wanted = max(counts)
-        elif limit is None and wanted == max(counts):
-            limit = min(counts)
+    others = [size for size in counts if size not in {limit, wanted}]
+    if len(others) == 1 and output is None and _OUTPUT_CUE.search(line) is None:
+        # Of two sizes, one of them of tokens, the words of one say what the other is.
+        if wanted is None and limit is not None and others[0] > limit:
+            wanted = others[0]
+        elif limit is None and wanted is not None and others[0] < wanted:
+            limit = others[0]
     return limit, wanted
 
 
@@ -351,7 +359,7 @@ MEDIA = (
 """What counts as a picture, a document or a recording in the words of an error."""
 
 _ITEMS = rf"(?:\w+ ){{0,2}}{MEDIA}"
-_MOST = r"(?:at most|up to|no more than|more than|fewer than|maximum(?: of| is)?|max(?: of)?|limit(?:ed to| of| is)?|only|höchstens|como máximo|maximal|最多(?:支持)?|上限(?:为)?)"
+_MOST = r"(?:at most|(?<!add )(?<!adds )up to|no more than|more than|fewer than|maximum(?: of| is)?|max(?: of)?|limit(?:ed to| of| is)?|only|höchstens|como máximo|maximal|最多(?:支持)?|上限(?:为)?)"
 _MEDIA_LIMITS = _patterns(
     r"\+ \d[\d,]*(?: \w+)? > {N}",
     r"> ?{N}",
@@ -366,6 +374,8 @@ _MEDIA_LIMITS = _patterns(
     r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
     r"\b(?:above|over) (?:the )?{N}",
     r"\bthan the {N}",
+    r"\b(?:cap|ceiling|budget)(?: is| of|:)? {N}",
+    rf"\d (?:\w+ )?{MEDIA} of {{N}}",
     r"最多(?:支持)?\W{0,3}{N}",
     rf"{{N}} {_ITEMS} (?:at most|(?:is|are) the (?:most|limit|maximum))",
     r"(?:supports?|accepts?|allows?|takes?|reads?|serves?|processes) (?:only )?{N}",
@@ -387,6 +397,7 @@ _MEDIA_INPUTS = _patterns(
     r"(?:is|size|of)\W{0,3}{N}(?: bytes)?(?=,? ?(?:which|exceeds|that|is (?:above|over|more|larger)|;|>))",
     r"\bcount\W{1,3}{N}",
     r"\({N},? (?:max|limit|allowed)",
+    r"\badds? up to {N}",
 )
 _SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")
 _UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (

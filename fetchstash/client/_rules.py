@@ -79,7 +79,7 @@ CODE_WORDINGS = (
     Rule(
         "class-tokens",
         "overflow_tokens",
-        r"^\w*context(?:window|length|limit)?(?:exceeded|exceeding|overflow)(?:error|exception)?$",
+        r"^\w*(?:context|prompt|input|tokens?|window|history)(?:window|length|limit|tokens?|size|count|message)*(?:exceeded|exceeding|overflow|toolong|toolarge)(?:error|exception)?$",
         "exception classes of libraries that are not listed, which are named alike",
         "modelcontextwindowexceedederror",
     ),

@@ -176,6 +176,7 @@ WORDINGS = (
         rf"\b\d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}\b.{{0,80}}(?:exceed\w*|maximum|\bmax\b|limit|the most\b|no more than|at most|up to|allowed|\bonly\b|more than)|"
         rf"\b(?:at most|up to|no more than|more than|maximum(?: of| is)?|max(?: of)?|only|fewer than|limit of|limited to) \d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}|"
         rf"{_MEDIA}(?:\(s\))?(?: \w+)? ?(?:items?|inputs?)?:? \d+ (?:given|sent|provided|passed).{{0,20}}\d+ (?:allowed|max)|"
+        rf"{_MEDIA} (?:budget|limit|allowance|cap) (?:is |was )?(?:exceeded|reached|exhausted)|"
         rf"\bexceed\w* (?:the )?(?:limit|max\w*) (?:on|of|for) (?:max )?(?:\w+ ){{0,2}}{_MEDIA}|"
         rf"\b(?:maximum|max|allowed) (?:number|count|amount) of (?:\w+ ){{0,2}}{_MEDIA}|"
         rf"{_MEDIA}\b.{{0,30}}(?:limited to|at most|maximum of) \d+ |limit-mm-per-prompt.{{0,40}}but passed \d+|"
@@ -275,7 +276,7 @@ WORDINGS = (
         "body-size",
         "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
-        r"(?:exceed|too large|(?:larger|bigger|greater|more) than|over the|above|limit).{0,80}(?:bytes|\b[kmg]i?b\b)|"
+        r"(?:exceed|too large|(?:larger|bigger|greater|more) than|over the|above|limit).{0,80}(?:\bbytes?\b|\b[kmg]i?b\b)|"
         r"\b(?:json|body|payload|request|message)\b.{0,20}\bis \d+(?:\.\d+)? ?[kmg]i?b\b.{0,30}\b(?:accept|allow|limit|max|up to)",
         "Gemini, Azure, gRPC, gateways",
         "Request payload size exceeds the limit: 20971520 bytes.",
