@@ -292,7 +292,7 @@ _BODY_KEYS = re.compile(r"(?<=[{,])\s*\\*['\"][\w.$-]{1,60}\\*['\"]\s*:\s*")
 _STATUS_LINE = re.compile(r"(?:client|server) error '\d{3}\b")
 _FRAME = " \t'\",{}[]\\"
 _MODEL_NAME = re.compile(r"\bmodel_name: [^,\n]*, ")
-_SENTENCES = re.compile(r"(?<=[.!?])(?<!max\.)\s+(?=\S)|(?<=[。！？])")
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!max\.)\s+(?=\S)|(?<=[\u3002\uff01\uff1f])")
 _CODE_WORD = re.compile(
     r"\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]{4,40}(?:exceeded|overflow|toolong|toolarge)(?:error|exception)?\b"
 )

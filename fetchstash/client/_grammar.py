@@ -19,7 +19,7 @@ _SUBJECT = (
     r"texts?|tokens?|sequences?|seq_?len\w*|instructions?|n_(?:ctx|past|keep|tokens|prompt)\w*|window|kv size|you (?:have )?(?:sent|passed|gave))"
 )
 _OVER = (
-    r"(?:exceed\w*|surpass\w*|overflow\w*|overr[au]n\w*|overshoot\w*|oversized?|overlong|over-?(?:limit|long)|over (?:the|its|your|our|by|a|\d)|above|beyond|past (?:the|its|what)|"
+    r"(?:exceed\w*|surpass\w*|overflow\w*|overr[au]n\w*|overshoot\w*|oversized?|overlong|over-?(?:limit|long)|over (?:the|its|your|our|by|a|\d)|above|beyond|out of range|outside (?:the|of)|past (?:the|its|what)|"
     r"(?:longer|larger|greater|bigger|higher|more|bulkier) (?:\w+ ){0,3}than|too (?:long|large|big|much|lengthy|great|high)|too many (?:\w+ ){0,2}(?:tokens|words|messages|turns)|"
     r"(?:not|n't|cannot|never|no longer|unable to|fails? to) (?:be )?(?:\w+ )?(?:fit|h[eo]ld|accommodate|process|handle|take|accept|contain|store|serve|read|squeeze)\w*|"
     r"no (?:\w+ ){0,2}(?:room|space|capacity)|(?:not enough|insufficient|lacks?) (?:\w+ ){0,2}(?:room|space|context|capacity|window)|needs more|\d ?x the|outgr\w+|out of (?:context|tokens|window|room|space)|"
@@ -40,10 +40,12 @@ _ELSE = (
     r"token (?:is |was )?(?:invalid|malformed|revoked)|(?:csrf|jwt|access|auth\w*|bearer|refresh|session|api) tokens?|characters? (?:in|of) (?:a|the) \w+ name|already|locked|in progress|duplicate\w*)\b"
 )
 
-SUBJECT, ELSE = re.compile(rf"\b{_SUBJECT}\b"), re.compile(_ELSE)
+SUBJECT = re.compile(rf"\b{_SUBJECT}\b")
+"""A conversation or a part of one."""
+
 NO_PROMPT = re.compile(
     r"outputs?|completions?|\banswers?\b|responses?|repl(?:y|ies)|generat|max_(?:new_)?tokens|budget|thinking|reasoning|\bper\b|\brate\b|quota|credit|balance|usage|_limit of|"
-    r"\bfiles?\b|attach|upload|(?<!\+ )(?<!and )\btools?\b|minimum|at least|too (?:short|small|few)|fewer than|\bcach|embed|\bbatch|invalid|\bused \d|today|remain|\bbetween\b|\bskip|truncat|\bcost|price|draft|"
+    r"\bfiles?\b|attach|upload|(?<!\+ )(?<!and )\btools?\b|minimum|at least|too (?:short|small|few)|fewer than|\bcach|embed|\bbatch|invalid|\bused \d|today|retired|deprecated|renamed|removed|not found|does not exist|unavailable|remain|\bbetween\b|\bskip|truncat|\bcost|price|draft|"
     r"\b(?:search|voice|image|video|music|speech|audio) "
 )
 """What else is counted in tokens, or limited, than a prompt."""
@@ -59,35 +61,102 @@ ENGLISH = Rule(
 
 # What is too large, and that it is; the unit and rates are below.
 _LANGUAGES = {
-    "German": (r"kontext\w*|prompt\w*|eingabe\w*|anfrage|nachrichten|verlauf|unterhaltung|gespräch", r"überschr\w+|übersteig\w+|zu (?:lang|groß|umfangreich)\w*|passt nicht|länger als|größer als|mehr als"),
-    "French": (r"contexte|invite|prompt|entrée|requête|messages?|conversation|historique", r"dépass\w+|excèd\w+|excéd\w+|trop (?:long|grand|volumineu)\w*|plus (?:long|grand)\w* que|supérieur\w*"),
-    "Spanish": (r"contexto|prompt|entrada|solicitud|mensajes?|conversaci[oó]n|historial|petición", r"super[aó]\w*|exced\w+|sobrepas\w+|demasiado (?:larg|grand|extens)\w+|más larg\w+ que"),
-    "Portuguese": (r"contexto|prompt|entrada|solicitação|mensage\w+|conversa\w*|histórico", r"exced\w+|ultrapass\w+|super[ao]\w*|(?:muito|demasiado) (?:long|grand|extens)\w+|longa? demais|maior (?:do )?que"),
-    "Italian": (r"contesto|prompt|richiesta|messaggi\w*|conversazion\w+|cronologia|input", r"super\w+|ecced\w+|troppo (?:lung|grand)\w+|oltre il"),
-    "Dutch": (r"context\w*|prompt|invoer|verzoek|berichten|gesprek|geschiedenis", r"overschr\w+|te (?:lang|groot)|langer dan|past niet"),
-    "Swedish, Danish, Norwegian": (r"kontext\w*|kontekst\w*|prompt\w*|inmatning\w*|meddeland\w+|samtal\w*|beskeder|samtale\w*|meldinger|inndata", r"överskrid\w+|överstig\w+|overskrid\w+|overstig\w+|för lång\w*|for lang\w*"),
-    "Polish": (r"kontekst\w*|prompt\w*|wejści\w+|zapytani\w+|wiadomości|rozmow\w+|konwersacj\w+|histori\w+", r"przekrocz\w+|przekracz\w+|(?:zbyt|za) (?:dług|duż)\w+"),
-    "Czech, Slovak": (r"kontext\w*|prompt\w*|vstup\w*|požadav\w+|zpráv\w*|správ\w*|konverzac\w+|histori\w+", r"překro\w+|prekro\w+|přesahuj\w+|presahuj\w+|příliš (?:dlouh|velk)\w+|príliš (?:dlh|veľk)\w+"),
-    "Russian": (r"контекст\w*|промпт\w*|запрос\w*|сообщени\w+|диалог\w*|истори\w+|токен\w*|ввод\w*", r"превы[шс]\w+|слишком \w+|больше (?:максим|допуст|лимит)\w+|не помеща\w+"),
-    "Ukrainian": (r"контекст\w*|промпт\w*|запит\w*|повідомлен\w+|діалог\w*|розмов\w+|токен\w*", r"перевищ\w+|(?:надто|занадто) \w+|завелик\w+|задовг\w+"),
-    "Turkish": (r"bağlam\w*|istem\w*|girdi\w*|giriş\w*|mesaj\w*|sohbet\w*|konuşma\w*|istek\w*|jeton\w*", r"aşıldı|aşıyor|aşt\w+|aşmakta\w*|çok (?:uzun|büyük)"),
-    "Vietnamese": (r"ngữ cảnh|lời nhắc|đầu vào|yêu cầu|tin nhắn|hội thoại|lịch sử|prompt", r"vượt(?: quá)?|quá (?:dài|lớn)"),
-    "Indonesian, Malay": (r"konteks\w*|prompt|masukan|input|permintaan|pesan|percakapan|riwayat|mesej|perbualan", r"melebihi|melampaui|terlalu (?:panjang|besar)"),
-    "Finnish": (r"konteksti\w*|syöt\w+|kehot\w+|pyyn\w+|viesti\w*|keskustelu\w*", r"ylit\w+|liian (?:pitk|suur)\w+"),
-    "Hungarian": (r"kontextus\w*|bemenet\w*|kérés\w*|üzenet\w*|beszélgetés\w*|prompt", r"meghalad\w+|túllép\w*|túl (?:hosszú|nagy)"),
-    "Romanian": (r"context\w*|prompt\w*|intrare\w*|cerere\w*|mesaj\w*|conversați\w+", r"depăș\w+|prea (?:lung|mare)\w*"),
-    "Greek": (r"πλαίσιο\w*|πλαισίου|προτροπή\w*|είσοδο\w*|εισόδου|μήνυμα\w*|μηνύματα|συνομιλία\w*|συνομιλίας", r"υπερβαίν\w+|ξεπερν\w+|υπέρβαση|πολύ μεγάλ\w+"),
-    "Arabic": (r"السياق|سياق|المدخلات?|الإدخال|المحادثة|الرسائل|الطلب|الرسالة", r"يتجاوز|تتجاوز|تجاوز\w*|طويل\w* (?:جد|للغاية)\w*|أطول من|أكبر من"),
+    "German": (
+        r"kontext\w*|prompt\w*|eingabe\w*|anfrage|nachrichten|verlauf|unterhaltung|gespräch",
+        r"überschr\w+|übersteig\w+|zu (?:lang|groß|umfangreich)\w*|passt nicht|länger als|größer als|mehr als",
+    ),
+    "French": (
+        r"contexte|invite|prompt|entrée|requête|messages?|conversation|historique",
+        r"dépass\w+|excèd\w+|excéd\w+|trop (?:long|grand|volumineu)\w*|plus (?:long|grand)\w* que|supérieur\w*",
+    ),
+    "Spanish": (
+        r"contexto|prompt|entrada|solicitud|mensajes?|conversaci[oó]n|historial|petición",
+        r"super[aó]\w*|exced\w+|sobrepas\w+|demasiado (?:larg|grand|extens)\w+|más larg\w+ que",
+    ),
+    "Portuguese": (
+        r"contexto|prompt|entrada|solicitação|mensage\w+|conversa\w*|histórico",
+        r"exced\w+|ultrapass\w+|super[ao]\w*|(?:muito|demasiado) (?:long|grand|extens)\w+|longa? demais|maior (?:do )?que",
+    ),
+    "Italian": (
+        r"contesto|prompt|richiesta|messaggi\w*|conversazion\w+|cronologia|input",
+        r"super\w+|ecced\w+|troppo (?:lung|grand)\w+|oltre il",
+    ),
+    "Dutch": (
+        r"context\w*|prompt|invoer|verzoek|berichten|gesprek|geschiedenis",
+        r"overschr\w+|te (?:lang|groot)|langer dan|past niet",
+    ),
+    "Swedish, Danish, Norwegian": (
+        r"kontext\w*|kontekst\w*|prompt\w*|inmatning\w*|meddeland\w+|samtal\w*|beskeder|samtale\w*|meldinger|inndata",
+        r"överskrid\w+|överstig\w+|overskrid\w+|overstig\w+|för lång\w*|for lang\w*",
+    ),
+    "Polish": (
+        r"kontekst\w*|prompt\w*|wejści\w+|zapytani\w+|wiadomości|rozmow\w+|konwersacj\w+|histori\w+",
+        r"przekrocz\w+|przekracz\w+|(?:zbyt|za) (?:dług|duż)\w+",
+    ),
+    "Czech, Slovak": (
+        r"kontext\w*|prompt\w*|vstup\w*|požadav\w+|zpráv\w*|správ\w*|konverzac\w+|histori\w+",
+        r"překro\w+|prekro\w+|přesahuj\w+|presahuj\w+|příliš (?:dlouh|velk)\w+|príliš (?:dlh|veľk)\w+",
+    ),
+    "Russian": (
+        r"контекст\w*|промпт\w*|запрос\w*|сообщени\w+|диалог\w*|истори\w+|токен\w*|ввод\w*",
+        r"превы[шс]\w+|слишком \w+|больше (?:максим|допуст|лимит)\w+|не помеща\w+",
+    ),
+    "Ukrainian": (
+        r"контекст\w*|промпт\w*|запит\w*|повідомлен\w+|діалог\w*|розмов\w+|токен\w*",
+        r"перевищ\w+|(?:надто|занадто) \w+|завелик\w+|задовг\w+",
+    ),
+    "Turkish": (
+        r"bağlam\w*|istem\w*|girdi\w*|giriş\w*|mesaj\w*|sohbet\w*|konuşma\w*|istek\w*|jeton\w*",
+        r"aşıldı|aşıyor|aşt\w+|aşmakta\w*|çok (?:uzun|büyük)",
+    ),
+    "Vietnamese": (
+        r"ngữ cảnh|lời nhắc|đầu vào|yêu cầu|tin nhắn|hội thoại|lịch sử|prompt",
+        r"vượt(?: quá)?|quá (?:dài|lớn)",
+    ),
+    "Indonesian, Malay": (
+        r"konteks\w*|prompt|masukan|input|permintaan|pesan|percakapan|riwayat|mesej|perbualan",
+        r"melebihi|melampaui|terlalu (?:panjang|besar)",
+    ),
+    "Finnish": (
+        r"konteksti\w*|syöt\w+|kehot\w+|pyyn\w+|viesti\w*|keskustelu\w*",
+        r"ylit\w+|liian (?:pitk|suur)\w+",
+    ),
+    "Hungarian": (
+        r"kontextus\w*|bemenet\w*|kérés\w*|üzenet\w*|beszélgetés\w*|prompt",
+        r"meghalad\w+|túllép\w*|túl (?:hosszú|nagy)",
+    ),
+    "Romanian": (
+        r"context\w*|prompt\w*|intrare\w*|cerere\w*|mesaj\w*|conversați\w+",
+        r"depăș\w+|prea (?:lung|mare)\w*",
+    ),
+    "Greek": (
+        r"πλαίσιο\w*|πλαισίου|προτροπή\w*|είσοδο\w*|εισόδου|μήνυμα\w*|μηνύματα|συνομιλία\w*|συνομιλίας",
+        r"υπερβαίν\w+|ξεπερν\w+|υπέρβαση|πολύ μεγάλ\w+",
+    ),
+    "Arabic": (
+        r"السياق|سياق|المدخلات?|الإدخال|المحادثة|الرسائل|الطلب|الرسالة",
+        r"يتجاوز|تتجاوز|تجاوز\w*|طويل\w* (?:جد|للغاية)\w*|أطول من|أكبر من",
+    ),
     "Hebrew": (r"הקשר|ההקשר|הקלט|השיחה|ההודעות|הבקשה", r"חורג\w*|חרג\w*|ארו(?:ך|כה) מ\w+"),
     "Persian": (r"زمینه|متن|ورودی|گفتگو|پیام\w*|درخواست", r"بیش از حد|فراتر|تجاوز|طولانی"),
     "Hindi": (r"संदर्भ|प्रॉम्प्ट|इनपुट|संदेश\w*|बातचीत|वार्तालाप|अनुरोध|टोकन", r"अधिक|बहुत (?:लंब|बड़)\w*|पार"),
     "Thai": (r"บริบท|พรอมต์|ข้อความ|อินพุต|การสนทนา|คำขอ", r"เกิน|ยาวเกินไป"),
-    "Chinese": (r"上下文|历史|歷史|输入|輸入|提示词?|提示詞|消息|訊息|对话|對話|会话|會話|请求|請求|文本|长度|長度|tokens?|prompt|令牌|内容|內容", r"超出|超过|超過|超长|超長|超限|过长|過長|太长|太長|过大|過大|溢出|大于|大於|高于|放不下|装不下"),
-    "Japanese": (r"トークン|入力|プロンプト|コンテキスト|文脈|会話|メッセージ|履歴|リクエスト", r"超え\w*|超過|長すぎ\w*|大きすぎ\w*|オーバー|収まり?ま?せん|収まらな"),
-    "Korean": (r"토큰|컨텍스트|콘텍스트|입력|프롬프트|대화|메시지|요청|문맥", r"초과|넘\w+|너무 (?:길|많|깁|긴|큽|크)|벗어|보다 (?:길|깁|긴|크|큽|많)"),
+    "Chinese": (
+        r"上下文|历史|歷史|输入|輸入|提示词?|提示詞|消息|訊息|对话|對話|会话|會話|请求|請求|文本|长度|長度|tokens?|prompt|令牌|内容|內容",
+        r"超出|超过|超過|超长|超長|超限|过长|過長|太长|太長|过大|過大|溢出|大于|大於|高于|放不下|装不下",
+    ),
+    "Japanese": (
+        r"トークン|入力|プロンプト|コンテキスト|文脈|会話|メッセージ|履歴|リクエスト",
+        r"超え\w*|超過|長すぎ\w*|大きすぎ\w*|オーバー|収まり?ま?せん|収まらな",
+    ),
+    "Korean": (
+        r"토큰|컨텍스트|콘텍스트|입력|프롬프트|대화|메시지|요청|문맥",
+        r"초과|넘\w+|너무 (?:길|많|깁|긴|큽|크)|벗어|보다 (?:길|깁|긴|크|큽|많)",
+    ),
 }
 _TOO_MUCH = "|".join(
-    rf"(?=.{{0,1500}}(?:{subject}))(?=.{{0,1500}}(?:{over}))" for subject, over in _LANGUAGES.values()
+    rf"(?=.{{0,1500}}(?:{subject}))(?=.{{0,1500}}(?:{over}))"
+    for subject, over in _LANGUAGES.values()
 )
 # Rates, money, answers, media and files, in as many languages.
 _ELSEWHERE = (
@@ -123,6 +192,7 @@ _NO_MEDIA = (
     r"mime|corrupt\w*|invalid|unsupported|base64|detail|search|vector|embed\w*|index\w*|batch\w*|tools?|schema|columns?|rows?|timeouts?|pagination|page (?:size|number|token)|web ?pages?|results?)\b"
 )
 IN_MEDIA, NO_MEDIA = re.compile(rf"\b{_MEDIA}"), re.compile(_NO_MEDIA)
+"""Pictures, documents and recordings, and what is said of them that no history changes."""
 
 PICTURES = Rule(
     "grammar-media",

@@ -8,7 +8,9 @@ case, one line for each value of the error.
 import re
 from typing import Literal, NamedTuple
 
-# ruff: noqa: E501 - a pattern reads better whole; units are quoted as they came
+from fetchstash.client._rules import compiled
+
+# ruff: noqa: E501, RUF001 - a pattern reads better whole; units and words are of many languages
 
 MediaUnit = Literal["pictures", "documents", "recordings", "media", "pages", "pixels", "bytes"]
 """What a limit on media counts; ``media`` counts pictures and documents together, ``bytes`` and
@@ -29,8 +31,8 @@ class Numbers(NamedTuple):
     requested_output: int | None = None
 
 
-def _patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern.replace("{N}", _N)) for pattern in patterns)
+def _patterns(*patterns: str) -> tuple[str, ...]:
+    return tuple(pattern.replace("{N}", _N) for pattern in patterns)
 
 
 _TOKENS = r"(?:tokens? de|token\w{0,4}|jetons?|トークン|토큰|токен\w*|टोकन|โทเค็น|positions)"
@@ -51,6 +53,7 @@ _LIMITS = _patterns(
     r"> ?{N} ?(?:tokens? )?(?:maximum|max|limit)",
     r"must be <= ?{N}",
     r"should be \[\d+, ?{N}",
+    r"(?:expected|range|between|within)[^\d\n]{0,8}\d+ ?(?:\.\.|to|and|-|–) ?{N}",
     r"limit for this model is {N}",
     r"context length of \S{1,80} is {N}",
     r"(?:maximum |max |model'?s? |available |a )?context(?: |_)?(?:length|window|size)?\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*(?:[^\w.\n]|\.(?! )|上限){0,6}{N}(?! (?:prompt|input))",
@@ -203,8 +206,8 @@ _INPUT_WORDS = (
     r"当前|实际|数|數|输入|輸入|提供了?|共|入力|現在|요청|입력|현재"
 )
 _CUES = (
-    ("limit", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_LIMIT_WORDS})")),
-    ("input", re.compile(rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_INPUT_WORDS})")),
+    ("limit", rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_LIMIT_WORDS})"),
+    ("input", rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_INPUT_WORDS})"),
 )
 _UNIT_AFTER = rf"[ )-]{{0,2}}(?:{_TOKENS}|tokeny?|tokenów|tokenov|токен\w*|jeton\w*|टोकन|โทเค็น|tokene\w*)?[ )-]{{0,2}}"
 _OF_TOKENS = re.compile(_UNIT_AFTER.replace(")?", ")", 1))
@@ -219,7 +222,9 @@ _LIMIT_AFTER = re.compile(
 _INPUT_AFTER = re.compile(
     rf"{_UNIT_AFTER}(?:>|exceed|surpass|overflow|is (?:over|more|above|beyond|greater|larger|longer|too)|are (?:over|more|above|too)|(?:was|were) (?:sent|given|requested|provided|received|passed|supplied|counted)|in (?:your|the) (?:prompt|messages|input|request)|requested|sent|given|provided|do(?:es)? not|long\b|will not|won't|can(?:not|'t))"
 )
-_OUTPUT_CUE = re.compile(r"output|completion|max_(?:new_|completion_)?tokens|generat|answer|response|thinking|budget")
+_OUTPUT_CUE = re.compile(
+    r"output|completion|max_(?:new_|completion_)?tokens|generat|answer|response|thinking|budget"
+)
 _ROUNDED = frozenset({"k", "m"})
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:\s\d{3})+(?![\d.,]\d)")
 _GROUPED_TOKENS = re.compile(rf"{_GROUPED.pattern}\s(?:{_TOKENS}|bytes)")
@@ -233,7 +238,7 @@ def read_numbers(line: str) -> Numbers:
         return Numbers()
     excess = _first(_BY, line)
     if excess:
-        line = _BY[0].sub("#", line)
+        line = compiled(_BY[0]).sub("#", line)
     limit, output = _first(_LIMITS, line), _first(_OUTPUTS, line)
     # Of readings of the input one that is above the limit goes first: it is what was refused.
     wanted = _first(_INPUTS, line, above=limit or 0) or _first(_INPUTS, line)
@@ -241,7 +246,7 @@ def read_numbers(line: str) -> Numbers:
         limit, wanted = _by_cues(line, limit, wanted, output)
     total = _first(_TOTAL, line)
     parts: dict[str, int] = {}
-    for part in (part for pattern in _INPUT_PARTS for part in pattern.finditer(line)):
+    for part in (part for pattern in _INPUT_PARTS for part in compiled(pattern).finditer(line)):
         parts.setdefault(_DIGITS.sub("", part[0]), _number(part[1], part[2]))
     if len(parts) > 1 and _ADDS.search(line):
         wanted = sum(parts.values())
@@ -261,7 +266,8 @@ def token_counts(line: str) -> list[int]:
     counted = (
         match
         for match in _ANY_SIZE.finditer(line)
-        if _OF_TOKENS.match(line, match.end()) or _TOKENS_ARE.search(line, 0, match.start())
+        if _OF_TOKENS.match(line, match.end())
+        or _TOKENS_ARE.search(line, max(match.start() - 12, 0), match.start())
     )
     sizes = (_number(match[1], match[2]) for match in counted)
     return [size for size in sizes if SMALLEST <= size <= LARGEST]
@@ -285,7 +291,10 @@ def _by_cues(
         if match[2] in _ROUNDED and "token" not in line:
             continue
         if SMALLEST <= size <= LARGEST and size not in {limit, wanted, output}:
-            role = _role(re.split(r"(?<!max)[.;!?。；！？]\s?|\((?!max)(?=[a-z])", before)[-1], after[0] if after else "")
+            role = _role(
+                re.split(r"(?<!max)[.;!?。；！？]\s?|\((?!max)(?=[a-z])", before)[-1],
+                after[0] if after else "",
+            )
             if role:
                 found[role].add(size)
     limits = found["limit"] or found["weak limit"]
@@ -317,7 +326,7 @@ def _role(before: str, after: str) -> str:
     if _INPUT_AFTER.match(after):
         return "input"
     end, role = max(
-        ((match.end(), role) for role, cues in _CUES for match in cues.finditer(before)),
+        ((match.end(), role) for role, cues in _CUES for match in compiled(cues).finditer(before)),
         default=(0, ""),
     )
     # A number that is not said to be of tokens stands right behind its words.
@@ -332,9 +341,9 @@ def _joined(line: str) -> str:
     return _GROUPED.sub(lambda number: re.sub(r"\s", "", number[0]), line)
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], line: str, above: int = -1) -> int | None:
+def _first(patterns: tuple[str, ...], line: str, above: int = -1) -> int | None:
     for pattern in patterns:
-        for match in pattern.finditer(line):
+        for match in compiled(pattern).finditer(line):
             # "256K" alone says neither of what, nor whether that is 256,000 or 262,144.
             if match[2] in _ROUNDED and "token" not in line:
                 continue
@@ -370,7 +379,7 @@ _MEDIA_LIMITS = _patterns(
     r"(?:exceeds?|over|above|than) (?:the )?(?:maximum|max|limit|allowed)\b[^\d\n]{0,40}{N}",
     r"(?:max(?:imum)?|allowed|limit)\b[^\d\n]{0,60}?(?:is|of|:|=|are|\()\W{0,3}{N}",
     r"(?:max|limit|allowed|maximum)[^\d\n]{0,40}{N}",
-    r"(?:must|should) (?:be|have) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
+    r"(?:must|should|may) (?:be|have|weigh|measure) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
     r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
     r"\b(?:above|over) (?:the )?{N}",
     r"\bthan the {N}",
@@ -398,6 +407,7 @@ _MEDIA_INPUTS = _patterns(
     r"\bcount\W{1,3}{N}",
     r"\({N},? (?:max|limit|allowed)",
     r"\badds? up to {N}",
+    r"\btoo (?:wide|tall|high|large|big|long):? {N}",
 )
 _SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")
 _UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (
@@ -436,11 +446,11 @@ def read_media_numbers(line: str) -> Numbers:
 
 
 def _first_media(
-    patterns: tuple[re.Pattern[str], ...], line: str, taken: tuple[int, int]
+    patterns: tuple[str, ...], line: str, taken: tuple[int, int]
 ) -> tuple[int | None, tuple[int, int]]:
     """Return the first number that a pattern finds outside ``taken``, and where it stands."""
     for pattern in patterns:
-        for match in pattern.finditer(line):
+        for match in compiled(pattern).finditer(line):
             if match.span(1) != taken:
                 return _number(match[1], match[2]), match.span(1)
     return None, (0, 0)

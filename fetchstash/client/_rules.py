@@ -35,12 +35,12 @@ class Rule:
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return where this rule finds its wording."""
-        match = _compiled(self.pattern).search(text)
-        return None if match and self.unless and _compiled(self.unless).search(text) else match
+        match = compiled(self.pattern).search(text)
+        return None if match and self.unless and compiled(self.unless).search(text) else match
 
 
 # Compiled when first used: an agent that never sees an error does not pay for them.
-_compiled = cache(re.compile)
+compiled = cache(re.compile)
 
 
 CODES: dict[str, tuple[Outcome, str]] = {

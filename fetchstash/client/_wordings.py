@@ -189,12 +189,12 @@ WORDINGS = (
         "media-size",
         "overflow_media",
         r"\b(?:neither|no|each|either) (?:side|edge|dimension)\b.{0,30}\b(?:longer|larger|more|greater) than \d|"
-        r"\b(?:images?|pictures?|screenshots?|photos?)\b(?: \w+)?(?:,? (?!tokens?)\S{1,40}){0,6}? (?:exceeds?|is over|(?:is |are )?(?:larger|bigger|wider|taller) than|(?:is |are )?too (?:large|big)|(?:must|should|may) (?:be|have) (?:under|below|at most|within|less|smaller|\d))|"
+        r"\b(?:images?|pictures?|screenshots?|photos?)\b(?: \w+)?(?:,? (?!tokens?)\S{1,40}){0,6}? (?:exceeds?|is over|(?:is |are )?(?:larger|bigger|wider|taller) than|(?:is |are )?too (?:large|big)|(?:must|should|may) (?:be|have|weigh|measure) (?:under|below|at most|within|less|smaller|\d))|"
         r"\b(?:image|picture|screenshot) (?:base64 )?(?:size|dimensions?|resolution)\b.{0,60}(?:exceed|over|larger|limit|max)|"
         r"\bpictures? (?:\d+ )?(?:is|are) \d.{0,60}at most|\b(?:multi-?modal|media) (?:file |input |item )?size\b.{0,60}(?:too|exceed|over|larger|limit|max)",
         "Anthropic, Bedrock, OpenAI, gateways (claude-code issues 49537 and 11564)",
         "messages.41.content.0.image.source: image dimensions exceed max allowed size for many-image requests: 2000 pixels",
-        unless=r"encoder cache|input tokens|tokens of|\d tokens\b|generat|too small|minimum|\buploads?\b",
+        unless=r"must be (?:larger|greater|bigger|wider|taller)|encoder cache|input tokens|tokens of|\d tokens\b|generat|too small|minimum|\buploads?\b",
     ),
     Rule(
         "server-start",
@@ -247,7 +247,7 @@ WORDINGS = (
         r"max_(?:completion_|output_|new_)?tokens`? (?:is too large|must be (?:greater|less than or equal|at (?:most|least 1, got [0-9]))|value)|"
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
         r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
-        r"max_(?:completion_|output_)?tokens: \d+ >|"
+        r"max_(?:completion_|output_)?tokens: \d+ (?:>|is (?:larger|greater|more|above))|"
         r"(?<!\+ )(?<!and )(?<!plus )max_(?:completion_|output_|new_)?tokens['`\"]?(?: \(?\d+\)?)? (?:parameter |value )?(?:exceeds|is (?:more|greater|larger|higher) than|cannot exceed|must be (?!<)|must not|should be|is not supported|is limited|can't be)|"
         r"(?:output|completion) tokens? (?:limit|maximum) (?:for|of) th(?:is|e) model|unsupported parameter|"
         r"max_?output_?tokens\b.{0,60}(?:range|supported|between)|budget_tokens|max_tokens[^\n]{0,8}(?:超出|超过|范围|无效|不合法)|最大输出|输出(?:长度|tokens?)[^\n]{0,6}(?:超|过长)",
@@ -456,6 +456,7 @@ WORDINGS = (
         "reduce-the-length",
         "overflow_tokens",
         r"(?:reduce|shorten|decrease|trim|truncate|shrink)\b.{0,30}\b(?:length|size|number|amount)?\b.{0,20}\b(?:prompt|messages|input|context|conversation|history|tokens)|"
+        r"\b(?:split|break)(?: up)? (?:your|the) (?:input|message|prompt|text|request|conversation)\b|"
         r"(?:provide|use|try|send) an? shorter (?:input|prompt|message|context)|"
         r"(?:too long|too large|limit)\b[^\n]{0,160}\b(?:start|begin|open|creat)\w* a new (?:chat|conversation|session|thread)",
         "Groq, Cerebras",

@@ -23,6 +23,7 @@ MAX_SECONDS = 900
 
 SHORT: Mapping[str, Sequence[str]] = {
     "client_replay": ("--share", "0.2"),
+    "client_refusals": ("--quiet",),
     "client_steps": ("--steps", "20"),
     "handlers_html": ("--every", "60"),
     "handlers_ocr": ("--sorts", "1"),
