@@ -2,11 +2,12 @@
 
     scripts/ci replicas             in full, a quarter of an hour
     scripts/ci replicas --short     a few minutes, as CI does
-        [--only contract torture nginx] [--bucket ceph azurite]
+        [--only contract torture leaving nginx] [--bucket ceph azurite]
 
 PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback. What cannot be had
 is skipped aloud. Every store passes the tests of any store, then a torture that kills its replicas
-and freezes it, then three replicas of the service behind nginx; first the torture on a folder, and
+and freezes it, then the deletion of a person, of whom nothing may be left on three replicas, then
+three replicas of the service behind nginx; first the torture on a folder, and
 the bugs that it must find. A short run tries the first alone on Azurite. Exit code: how many
 failed.
 """
@@ -26,12 +27,14 @@ from scripts.replicas.machines import Bucket, azurite, ceph
 from scripts.replicas.torture import BUGS
 from scripts.torture.kept import FAULTS_FOUND
 
-TORTURE, NGINX = (str(ROOT / "scripts" / "replicas" / f"{n}.py") for n in ("torture", "nginx"))
+TORTURE, LEAVING, NGINX = (
+    str(ROOT / "scripts" / "replicas" / f"{name}.py") for name in ("torture", "leaving", "nginx")
+)
 CEPH = ("radosgw", "ceph-mon", "ceph-osd", "ceph-common")
 """Debian's packages."""
 MAX_SECONDS = 1_200
 
-PARTS = ("contract", "torture", "nginx")
+PARTS = ("contract", "torture", "leaving", "nginx")
 
 
 def finds(name: str, words: Sequence[str]) -> bool:
@@ -79,6 +82,8 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
     if "torture" in parts:
         words = [TORTURE, *place, "--pid", str(bucket.pid), "--kills", "25" if short else "250"]
         good.append(call(f"{bucket.name}: torture", words, env=env))
+    if "leaving" in parts:
+        good.append(call(f"{bucket.name}: a person is deleted", [LEAVING, *place], env=env))
     if "nginx" in parts and debian("nginx", "nginx-light"):
         words = [NGINX, *place, "--seconds", "15" if short else "60"]
         good.append(call(f"{bucket.name}: replicas behind nginx", words, env=env))
@@ -98,6 +103,8 @@ def main() -> int:
             for bug in tuple(BUGS)[: 1 if short else None]:
                 kills = ["--kills", "12"] if short else []  # which leave a hundred faults
                 failed += not finds(f"planted {bug}", [*words, *kills, "--plant", bug])
+        if "leaving" in chosen.only:
+            failed += not call("a folder: a person is deleted", [LEAVING])
         for name in chosen.bucket:
             with ExitStack() as stack:
                 if bucket := started(stack, name, Path(folder)):
