@@ -45,6 +45,17 @@ def test_latin_words_and_brackets_in_text_from_the_right_stand_as_written(read: 
     assert "# تقرير الميناء" in shown
 
 
+def test_numbers_signs_lists_and_ligatures_from_the_right_stand_as_written(read: Read) -> None:
+    shown = case(read, "persian-hebrew-arabic")
+    assert "(ایستگاه A) در سال ۱۴۰۵ با ارتفاع ۱۲٫۵ متر" in shown
+    assert "- مورد دوم با English word\n1. یک\n2. دو\n" in shown
+    assert "| תחנה (ב) | -4.50 |\n" in shown
+    assert "ראו https://example.org/a?b=1 לפרטים, או info@example.org." in shown
+    assert "בשנה (A) 50% מהימים, וכן f(x) ועוד" in shown
+    assert "لا بد" in shown
+    assert "والهاتف +20-2-555 (info@example.org)." in shown
+
+
 def test_a_table_from_the_right_has_whole_words_and_its_first_column_first(read: Read) -> None:
     assert "| رقم الجلسة | 436 |\n| اسم الميناء الصغير | 2026/10/05 |\n" in case(read, "d-rtlmin")
     assert "| 436 | number of session |\n" in case(read, "d-ltrmin")

@@ -28,6 +28,7 @@ from fetchstash.handlers._pdf._layout import (
 )
 from fetchstash.handlers._pdf._objects import read_rules
 from fetchstash.handlers._pdf._rows import Row
+from fetchstash.handlers._pdf._rtl import in_reading_order
 from fetchstash.handlers._pdf._tables import Table, fill, grids, open_tables
 from fetchstash.handlers._pdf._tags import heading_levels
 from fetchstash.handlers._pdf._words import (
@@ -35,7 +36,6 @@ from fetchstash.handlers._pdf._words import (
     Glyphs,
     Style,
     Word,
-    in_reading_order,
     name_symbols,
     read_chars,
     read_words,
@@ -115,6 +115,8 @@ class PageReader:
             words = [word for word in words if word.first not in gone]
             beside = [span for span in beside if span[0] not in gone]
         name_symbols(words, glyphs)
+        if glyphs.is_rtl:
+            words = in_reading_order(words, glyphs)
         words, alone = placed(words, fields, glyphs.rotation) if fields else (words, [])
         found = Page(number)
         pieces = pieces_of(words)
@@ -179,9 +181,7 @@ class PageReader:
             line.style = style
             self._chars += len(line.text)
             self._mono += len(line.text) if style.mono else 0
-            if glyphs.is_rtl and is_rtl(line.text):
-                line.is_rtl = True
-                line.text = in_reading_order(line.words, glyphs)
+            line.is_rtl = glyphs.is_rtl and is_rtl(line.text)
         if 2 * self._mono > self._chars:  # as a typewriter does, which shows no code by it
             for line in lines:
                 line.style = Style(line.style.bold)

@@ -21,13 +21,8 @@ Box = tuple[float, float, float, float]
 BREAKS = "\ufffe\x02"
 _TOKEN = re.compile(rf"[^\s\0{BREAKS}]+")
 _LINE_END = re.compile(r"[\r\n]+")
-RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-"""Letters of scripts that are written from right to left."""
-_MARK = re.compile(r"[\u0591-\u05c7\u064b-\u065f\u0670\u06d6-\u06ed]")
-_LATIN = re.compile(r"[^\W\d_]")
-_LETTERS_OR_DIGIT = re.compile(r"[^\W_]")
-_NUMBER_SIGN = frozenset(".,/:-+%\u2212")
-_BRACKETS = {"(": "()", ")": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}"}
+RTL = re.compile(r"[\u0590-\u065f\u066d-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""Letters of scripts that are written from right to left; their digits are written to the right."""
 # A character farther from the one before, as a share of its size, begins a word.
 _WORD_GAP = 0.3
 # The parts of a line's height that stand above and below its baseline, in most fonts.
@@ -345,89 +340,3 @@ def _by_letters(glyphs: Glyphs, first: int, last: int) -> Iterator[Word]:
         left, right, before = min(left, box[0]), max(right, box[2]), x
     if before is not None:
         yield Word(glyphs.chars[start : last + 1], left, right, base, size, start, last)
-
-
-def in_reading_order(words: Sequence[Word], glyphs: Glyphs) -> str:
-    """Return the text of a line that is written from right to left.
-
-    Where letters of both directions stand on a line, only their places tell the order: the letters
-    are taken from the right, and what is written to the right (Latin words, numbers) is turned.
-    Brackets come mirrored or not, as each program likes: the spaces around tell what they are.
-    """
-    text = " ".join(word.text for word in words)
-    if not _LATIN.search(RTL.sub("", text)) and not any(mark in text for mark in _BRACKETS):
-        return text
-    return _mirrored(_turned_runs(_from_right(words, glyphs)))
-
-
-def _from_right(words: Sequence[Word], glyphs: Glyphs) -> list[str]:
-    """Return the letters of a line from the right, with spaces where words part."""
-    letters: list[tuple[float, float, str]] = []
-    for word in words:
-        for index in range(word.first, word.last + 1):
-            char = glyphs.chars[index]
-            if letters and _MARK.match(char):
-                right, left, base = letters[-1]
-                letters[-1] = right, left, base + char
-            elif (box := glyphs.box(index)) is not None:
-                letters.append((box[2], box[0], char))
-    letters.sort(key=lambda letter: -letter[0] - letter[1])
-    out: list[str] = []
-    near = 0.15 * max(word.size for word in words)
-    before: float | None = None
-    for right, left, char in letters:
-        if before is not None and before - right > near:
-            out.append(" ")
-        out.append(char)
-        before = left
-    return out
-
-
-def _turned_runs(letters: Sequence[str]) -> list[str]:
-    """Return letters with the runs turned that are written to the right (UAX #9, in short)."""
-
-    def is_right(char: str) -> bool:
-        return bool(_LETTERS_OR_DIGIT.match(char)) and not RTL.match(char)
-
-    out: list[str] = []
-    place = 0
-    while place < len(letters):
-        if not is_right(letters[place]):
-            out.append(letters[place])
-            place += 1
-            continue
-        end = last = place
-        has_letter = False
-        while end < len(letters) and not RTL.match(letters[end]):
-            if is_right(letters[end]):
-                has_letter = has_letter or not letters[end][0].isdigit()
-                last = end
-            end += 1
-        if not has_letter:  # numbers alone part at spaces
-            last = place
-            while last + 1 < len(letters) and (
-                letters[last + 1][0].isdigit()
-                or (
-                    letters[last + 1] in _NUMBER_SIGN
-                    and last + 2 < len(letters)
-                    and letters[last + 2][0].isdigit()
-                )
-            ):
-                last += 1
-        out += reversed(letters[place : last + 1])
-        place = last + 1
-    return out
-
-
-def _mirrored(letters: list[str]) -> str:
-    for place, char in enumerate(letters):
-        pair = _BRACKETS.get(char)
-        if not pair:
-            continue
-        before = letters[place - 1] if place else " "
-        after = letters[place + 1] if place + 1 < len(letters) else " "
-        if before.isspace() and not after.isspace():
-            letters[place] = pair[0]
-        elif not before.isspace() and (after.isspace() or not after[0].isalnum()):
-            letters[place] = pair[1]
-    return "".join(letters)
