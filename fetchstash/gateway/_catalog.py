@@ -5,15 +5,18 @@ Before 2026-07-28 a server tells of changes unasked, and of a resource after
 request (SEP-2575).
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from fetchstash import __version__
 from fetchstash.config import ARTIFACT_TOOLS
@@ -27,13 +30,16 @@ from fetchstash.gateway._protocol import (
     SUBSCRIPTION_ID_KEY,
     meta_of,
 )
-from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
+from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError, walked
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.text import clip
 from fetchstash.text.untyped import as_array, as_object, as_objects
 
-PAGES = 1_000
-"""Pages of one list that a server may have."""
+PAGES, ENTRIES, LIST_CHARS = 1_000, 10_000, 8 * 2**20
+"""What one list of a server may have: pages, entries, characters of JSON. The rest is cut."""
+
+AT_A_TIME = 100
+"""Entries that are looked at before the loop goes on."""
 
 READY_SECONDS = 20.0
 """How long the host's first request waits for a server; then its tools follow later."""
@@ -44,6 +50,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
+T = TypeVar("T")
 _CAPABILITIES = {"resourceTemplates": "resources"}
 _KEYS = {"resources": "uri", "resourceTemplates": "uriTemplate"}
 """What tells the entries of a list apart; of tools and prompts it is their name."""
@@ -109,21 +116,19 @@ class Catalog:
     async def listed(self, method: str, params: Params) -> dict[str, Any]:
         """Return one list of all servers together; names that two servers share get prefixes."""
         field = LISTS[method]
-        entries: list[tuple[Upstream, dict[str, Any]]] = []
-        for upstream, items in await self.all_of(method, field, params):
-            is_tool = method == "tools/list"
-            shown_here = (item for item in items if not is_tool or self._offers(upstream, item))
-            entries += [(upstream, item) for item in shown_here]
         key = _KEYS.get(field, "name")
+        entries: list[tuple[Upstream, dict[str, Any]]] = []
         owners: dict[str, set[str]] = {}
-        for upstream, item in entries:
-            owners.setdefault(str(item.get(key)), set()).add(upstream.name)
+        for upstream, items in await self.all_of(method, field, params):
+            async for item in _in_turns(items):
+                if method != "tools/list" or self._offers(upstream, item):
+                    entries.append((upstream, item))
+                    owners.setdefault(str(item.get(key)), set()).add(upstream.name)
         routes: dict[str, tuple[Upstream, str]] = {}
         shown: list[dict[str, Any]] = []
         left_out: dict[tuple[str, str], Upstream] = {}
-        if field == "tools":
-            self._whole.clear()
-        for upstream, item in entries:
+        all_whole: dict[str, dict[str, Any]] = {}
+        async for upstream, item in _in_turns(entries):
             name = str(item.get(key))
             exposed = name
             if key == "name" and len(owners[name]) > 1 and upstream is not self.own:
@@ -142,9 +147,11 @@ class Catalog:
                 if self._lean and upstream is not self.own and not is_for_page_alone(item):
                     entry, whole = short(entry), entry
                     if entry != whole:
-                        self._whole[exposed] = item
+                        all_whole[exposed] = item
             shown.append(entry)
         self._routes[field] = routes
+        if field == "tools":
+            self._whole = all_whole
         before, self._left_out[field] = self._left_out.get(field, {}), left_out
         advice = "; give the servers other prefixes" if field in ("tools", "prompts") else ""
         for (_, exposed), upstream in left_out.items():
@@ -196,12 +203,18 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         cursor: Any = None
+        chars = 0
         try:
             for number in range(PAGES):
                 page = {**params, **({} if cursor is None else {"cursor": cursor})}
                 result = await upstream.request(method, page or None)
-                items += as_objects(result.get(field))
+                items += await walked(as_objects, result.get(field))
+                chars += await walked(_chars, result.get(field))
                 before, cursor = cursor, result.get("nextCursor")
+                if len(items) > ENTRIES or (chars > LIST_CHARS and cursor is not None):
+                    bounds = f"{ENTRIES:,} entries or {LIST_CHARS >> 20} MiB"
+                    say(upstream.server, f"fetchstash: {method} has over {bounds}; it is cut.")
+                    return items[:ENTRIES]
                 if cursor is None:
                     break
                 if cursor == before or number == PAGES - 1:
@@ -217,7 +230,8 @@ class Catalog:
             self._routes.pop(LISTS[method], None)
         routes = await self._routes_of(method)
         if exposed not in routes:
-            advice = did_you_mean(exposed, routes) or f"Ask for {method}."
+            near = await anyio.to_thread.run_sync(did_you_mean, exposed, routes)
+            advice = near or f"Ask for {method}."
             raise BadArgument(f"There is no {kind} {clip(exposed, 60)!r}.", advice)
         return routes[exposed]
 
@@ -234,7 +248,8 @@ class Catalog:
         resources = await self._routes_of("resources/list")
         if uri in resources:
             return resources[uri][0]
-        for template, (upstream, _) in (await self._routes_of("resources/templates/list")).items():
+        templates = await self._routes_of("resources/templates/list")
+        async for template, (upstream, _) in _in_turns(tuple(templates.items())):
             if _fits(uri, template):
                 return upstream
         with_resources = [up for up in await self.here() if "resources" in up.capabilities]
@@ -269,6 +284,18 @@ class Catalog:
             '{"artifact_ref": "art_…"} (and "path" for a part) in the place of its argument.'
         )
         return {"instructions": "\n\n".join([*theirs, ours])}
+
+
+async def _in_turns(items: Sequence[T]) -> AsyncGenerator[T]:
+    """Yield items; the loop goes on between some of them."""
+    for number, item in enumerate(items):
+        if number % AT_A_TIME == AT_A_TIME - 1:
+            await checkpoint()
+        yield item
+
+
+def _chars(value: Any) -> int:
+    return len(json.dumps(value, default=str))
 
 
 def merged(capabilities: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

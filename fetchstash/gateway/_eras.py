@@ -7,6 +7,7 @@ Before 2026-07-28 a server sends such a request in the middle of a call. Since t
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -19,7 +20,7 @@ from fetchstash.gateway._protocol import (
     METHOD_NOT_FOUND,
     REQUEST_TIMEOUT,
 )
-from fetchstash.gateway._rpc import Params, RpcError, read_back
+from fetchstash.gateway._rpc import Params, RpcError, read_back, walked
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.text.hygiene import clean
 from fetchstash.text.untyped import as_object
@@ -73,7 +74,8 @@ async def answered(
     upstream: Upstream, method: str, params: Params | None, ask: Ask
 ) -> dict[str, Any]:
     """Call a server of the 2026 era for a host of an earlier one: ``ask`` asks the host."""
-    result = with_signed_questions(upstream, await upstream.request(method, params))
+    sign = partial(with_signed_questions, upstream)
+    result = await walked(sign, await upstream.request(method, params))
     for _ in range(ROUNDS):
         if result.get("resultType") != "input_required":
             result.pop("resultType", None)
@@ -88,7 +90,7 @@ async def answered(
             again["inputResponses"] = responses
         if "requestState" in result:
             again["requestState"] = result["requestState"]
-        result = with_signed_questions(upstream, await upstream.request(method, again))
+        result = await walked(sign, await upstream.request(method, again))
     what = f"The server {upstream.name} asked for input more than {ROUNDS} times."
     raise RpcError(INTERNAL_ERROR, what)
 

@@ -10,7 +10,9 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
+
+import anyio.to_thread
 
 from fetchstash.config import mapped
 from fetchstash.gateway._protocol import as_value
@@ -24,6 +26,7 @@ SKELETON_BYTES = 6 * 2**20
 RESULT_DEPTH = 2
 """How many brackets are open where the members of ``result`` stand."""
 
+T = TypeVar("T")
 _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 # The end of a piece that may be half of an escape, or the first half of a surrogate pair.
@@ -71,6 +74,16 @@ class MessageReader:
                 yield from self.finish()
             start = end + 1
         self.add(data[start:])
+
+    def messages(self, data: bytes) -> list[dict[str, Any] | UnreadableMessage]:
+        """Return the messages that ``data`` completes."""
+        return list(self.feed(data))
+
+    async def beside_loop(self, work: Callable[[], T]) -> T:
+        """Do work of this reader; in a thread while the message that it reads is long."""
+        if self._long is None and len(self._line) <= VALUE_BYTES:
+            return work()
+        return await anyio.to_thread.run_sync(work)
 
     def finish(self) -> Iterator[dict[str, Any] | UnreadableMessage]:
         """Yield the message that ends here, if there is one."""

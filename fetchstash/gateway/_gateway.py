@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -37,7 +38,7 @@ from fetchstash.gateway._protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
     meta_of,
 )
-from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError, drop_our_meta
+from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError, drop_our_meta, walked
 from fetchstash.gateway._upstream import FOR_MODELS, HostInfo, Upstream
 from fetchstash.text import clip
 from fetchstash.text.untyped import as_object
@@ -426,7 +427,8 @@ class Gateway:
         if self._modern and not upstream.modern:
             ask = self._pending.call if method in FOR_MODELS else Upstream.request
             return {**self._complete_type(), **await ask(upstream, method, params)}
-        return with_signed_questions(upstream, await upstream.request(method, params))
+        result = await upstream.request(method, params)
+        return await walked(partial(with_signed_questions, upstream), result)
 
     def _complete_type(self) -> dict[str, Any]:
         """Return what a result of the 2026 era says of itself."""
@@ -440,7 +442,7 @@ class Gateway:
         """Answer what a server asks: of the host, of its model, or of the person."""
         if method == "ping":
             return {}
-        params = signed(upstream, method, params)
+        params = await walked(partial(signed, upstream, method), params)
         if self._modern:
             return await self._pending.ask(upstream, method, params)
         token = meta_of(params).get("progressToken")
@@ -462,7 +464,7 @@ class Gateway:
             self._catalog.forget()
         if params is not None and upstream is not self._catalog.own:
             params = dict(params)
-            drop_our_meta(params)
+            await walked(drop_our_meta, params)
         if method == "notifications/tasks/status" and not self._is_task_of(
             str((params or {}).get("taskId")), upstream
         ):

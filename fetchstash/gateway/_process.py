@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -111,7 +112,7 @@ async def _messages(
 ) -> AsyncGenerator[Message]:
     """Yield the server's messages. Other output is logged, one line each."""
     while data := await output.read(READ_BYTES):
-        for message in reader.feed(data):
+        for message in await reader.beside_loop(partial(reader.messages, data)):
             if (item := readable(server, message)) is not None:
                 yield item
 

@@ -27,11 +27,10 @@ from fetchstash.fetch import mask_url
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._process import without_secrets
 from fetchstash.gateway._protocol import meta_of
-from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
+from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled, walked
 from fetchstash.render import Host, view_of
 from fetchstash.server.tools import LoggedCall
 from fetchstash.stash import Artifact, Stash
-from fetchstash.system import run_short
 from fetchstash.system.processes import new_file
 from fetchstash.text import PreviewLimits, clip, picture_size
 from fetchstash.text.untyped import as_object, as_objects
@@ -111,26 +110,12 @@ class _Part:
 async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a tool, a prompt or a resource, made short enough for a model."""
     if method == "prompts/get":
-        for message in as_objects(result.get("messages")):
-            block = message.get("content")
-            if isinstance(block, dict):
-                said: dict[str, Any] = {"content": [block]}
-                short = await bounded("tools/call", get, call, said)
-                message["content"] = short["content"][0]
-                rest = replace(call.logged, started=time.monotonic())
-                call = replace(call, logged=rest)  # its time is counted once
-        return result
+        return await _prompt(get, call, result)
     if method == "resources/read":
         return await _resource(get, call, result)
-    content = as_objects(result.get("content"))
-    parts = _parts(call, content)
-    structured = result.get("structuredContent")
-    keeps = call.keeps_structured and _length(structured) <= HELD_CHARS
-    if structured is not None and not keeps and not _is_kept(structured, parts, call):
-        is_long = isinstance(structured, Spooled)
-        text = structured if is_long else json.dumps(structured, ensure_ascii=False)
-        parts.append(_Part(call.name, [text], is_structured=True))
-    short = await _bounded(get, call, parts, result, content)
+    keeps = call.keeps_structured and _length(result.get("structuredContent")) <= HELD_CHARS
+    weighed = await walked(partial(_weighed, call, keeps=keeps), result)
+    short = await _bounded(get, call, weighed, result)
     if short is not result and not keeps:
         # Hosts that show structured content alone would not see the preview.
         short.pop("structuredContent", None)
@@ -146,11 +131,39 @@ def _is_kept(structured: Any, parts: Sequence[_Part], call: Call) -> bool:
     return any(part.values == values and part.chars > call.server.threshold for part in parts)
 
 
+async def _prompt(get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a prompt whose long messages are made short enough for a model."""
+    chars, long = await walked(partial(_long_messages, call), result)
+    for message, weighed in long:
+        said: dict[str, Any] = {"content": [message["content"]]}
+        message["content"] = (await _bounded(get, call, weighed, said))["content"][0]
+        rest = replace(call.logged, started=time.monotonic())
+        call = replace(call, logged=rest)  # its time is counted once
+    if chars or not long:
+        call.logged.passed(chars)
+    return result
+
+
+def _long_messages(
+    call: Call, result: Mapping[str, Any]
+) -> tuple[int, list[tuple[Block, "_Weighed"]]]:
+    """Return the length of a prompt's messages that pass as they are, and the others."""
+    chars, long = 0, list[tuple[Block, _Weighed]]()
+    for message in as_objects(result.get("messages")):
+        block = message.get("content")
+        if isinstance(block, dict):
+            weighed = _weighed(call, {"content": [block]}, keeps=False)
+            if weighed.large:
+                long.append((message, weighed))
+            else:
+                chars += weighed.chars
+    return chars, long
+
+
 async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:
     """Return the contents of a resource, made short enough for a model."""
-    contents = as_objects(result.get("contents"))
-    blocks: list[Block] = [{"type": "resource", "resource": item} for item in contents]
-    replaced = await _bounded(get, call, _parts(call, blocks), {}, blocks)
+    weighed = await walked(partial(_weighed_contents, call), result)
+    replaced = await _bounded(get, call, weighed, {})
     if not replaced:
         return result
     texts = "\n".join(block["text"] for block in replaced["content"] if block["type"] == "text")
@@ -164,30 +177,62 @@ async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, A
     return {**result, "contents": shown, "_meta": meta}
 
 
-async def _bounded(
-    get: Get, call: Call, parts: Sequence[_Part], result: dict[str, Any], content: Sequence[Block]
-) -> dict[str, Any]:
-    """Return the result with its long parts replaced, the very same one if none is long."""
+@dataclass(frozen=True)
+class _Weighed:
+    """The length of a result, the parts to replace, and the blocks that stay beside them."""
+
+    chars: int
+    large: Sequence[_Part] = ()
+    rest: Sequence[Block] = ()
+    annotations: Block = field(default_factory=Block)
+
+
+def _weighed(call: Call, result: Mapping[str, Any], *, keeps: bool) -> _Weighed:
+    """Find what of a result is to be replaced. ``keeps``: the structured content stays."""
+    content = as_objects(result.get("content"))
+    parts, structured = _parts(call, content), result.get("structuredContent")
+    if structured is not None and not keeps and not _is_kept(structured, parts, call):
+        is_long = isinstance(structured, Spooled)
+        text = structured if is_long else json.dumps(structured, ensure_ascii=False)
+        parts.append(_Part(call.name, [text], is_structured=True))
     chars = sum(part.chars for part in parts)
     if chars <= call.server.threshold and not any(part.is_image for part in parts):
-        call.logged.passed(chars, failed=result.get("isError") is True)
-        return result
+        return _Weighed(chars)
     large = _to_replace(parts, call.server.threshold)
+    gone = {id(block) for part in large for block in part.blocks}
+    rest = [block for block in content if id(block) not in gone]
+    return _Weighed(chars, large, rest, _annotations(content, gone))
+
+
+def _weighed_contents(call: Call, result: Mapping[str, Any]) -> _Weighed:
+    """Find what of a resource is to be replaced."""
+    contents = as_objects(result.get("contents"))
+    blocks = [{"type": "resource", "resource": item} for item in contents]
+    return _weighed(call, {"content": blocks}, keeps=True)
+
+
+async def _bounded(
+    get: Get, call: Call, weighed: _Weighed, result: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the result with its long parts replaced, the very same one if none is long."""
+    large = weighed.large
+    if not large:
+        call.logged.passed(weighed.chars, failed=result.get("isError") is True)
+        return result
     if any(part.is_structured for part in large):
         await anyio.to_thread.run_sync(_join_copies, large)
-    gone = {id(block) for part in large for block in part.blocks}
     stash = await get()
     artifacts = [await _kept(stash, call, part) for part in large if part.values]
     value = artifacts[0] if len(artifacts) == 1 else tuple(artifacts)
     view = view_of(call.host, value, max(call.server.threshold, 200))
     call.logged.showed(value, view, failed=result.get("isError") is True)
-    preview: Block = {"type": "text", "text": view.text, **_annotations(content, gone)}
+    preview: Block = {"type": "text", "text": view.text, **weighed.annotations}
     shown = [preview]
     shown += [
         {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": media_type}
         for data, media_type in view.pictures
     ]
-    shown += [block for block in content if id(block) not in gone]
+    shown += weighed.rest
     meta = {**meta_of(result), "fetchstash/artifact": list(view.facts)}
     return {**result, "content": shown, "_meta": meta}
 
@@ -287,7 +332,8 @@ def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
             rest.values += part.values
             rest.blocks += part.blocks
         large = [*large[: PARTS - 1], *([rest] if texts else [])]
-    return [part for part in parts if part in large] + [p for p in large if p not in parts]
+    chosen, own = set(map(id, large)), set(map(id, parts))
+    return [part for part in parts if id(part) in chosen] + [p for p in large if id(p) not in own]
 
 
 def _join_copies(parts: Sequence[_Part]) -> None:
@@ -387,11 +433,9 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
         return await keep(file)
     file = new_file(spool, "result-")
     try:
-        await run_short(part.chars, partial(_write, part, file))
+        await anyio.to_thread.run_sync(_write, part, file)
         return await keep(file)
     finally:
-        for value in part.values:
-            drop_spooled(value)
         file.unlink(missing_ok=True)
 
 
@@ -417,15 +461,19 @@ def _open_one_text(part: _Part) -> None:
 
 
 def _write(part: _Part, file: Path) -> None:
-    with file.open("wb") as target:
-        for position, value in enumerate(part.values):
-            if position:
-                target.write(b"\n")
-            with _opened(value) as source:
-                if part.is_base64:
-                    target.writelines(_decoded(source))
-                else:
-                    shutil.copyfileobj(source, target)
+    """Write the values of a part to a file, and remove the files that they were in."""
+    try:
+        with file.open("wb") as target:
+            for position, value in enumerate(part.values):
+                if position:
+                    target.write(b"\n")
+                with _opened(value) as source:
+                    if part.is_base64:
+                        target.writelines(_decoded(source))
+                    else:
+                        shutil.copyfileobj(source, target)
+    finally:
+        drop_spooled(part.values)
 
 
 def _decoded(source: BinaryIO) -> Iterator[bytes]:

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from fetchstash.config import mapped
@@ -109,6 +110,35 @@ def drop_our_meta(result: dict[str, Any]) -> None:
         if any(name.startswith(OURS) for name in as_object(meta)):
             kept = as_object(meta).items()
             part["_meta"] = {name: item for name, item in kept if not name.startswith(OURS)}
+
+
+MANY_VALUES = 1_000
+"""A JSON value that holds more values than this is walked in a thread, so that the loop goes on."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+async def walked(walk: Callable[[T], U], value: T) -> U:
+    """Return ``walk(value)``; in a thread where the JSON value holds many values.
+
+    A server's message has up to some millions, and a function of ours may look at each.
+    """
+    return walk(value) if _has_few(value) else await anyio.to_thread.run_sync(walk, value)
+
+
+def _has_few(value: object) -> bool:
+    left, count = [value], 0
+    while left:
+        count += 1
+        item = left.pop()
+        if isinstance(item, dict):
+            left += cast("dict[str, Any]", item).values()
+        elif isinstance(item, list):
+            left.extend(item)
+        if count + len(left) > MANY_VALUES:
+            return False
+    return True
 
 
 def _spooled_in(value: Any) -> Iterator[Spooled]:
@@ -274,7 +304,7 @@ class Peer:
         if "result" not in message:
             # Only results are made short.
             try:
-                message = read_back(message)
+                message = await walked(read_back, message)
             except TooLarge as error:
                 refusal = {"error": RpcError(INVALID_REQUEST, str(error)).as_object}
                 if "method" not in message:

@@ -14,6 +14,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +29,14 @@ from fetchstash.config import Settings, WrappedServer, resolved
 from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
 from fetchstash.gateway._process import readable, say
 from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY, meta_of
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId, StandIns
+from fetchstash.gateway._rpc import (
+    Connection,
+    ConnectionEnded,
+    Message,
+    RequestId,
+    StandIns,
+    walked,
+)
 from fetchstash.server import LazyStash, build_server
 from fetchstash.text.untyped import as_object, as_objects
 
@@ -118,8 +126,8 @@ class _Transport(httpx2.AsyncBaseTransport):
         reader = self._reader()
         try:
             async for data in body:
-                reader.add(data)
-            for line in self._written(reader.finish(), number):
+                await reader.beside_loop(partial(reader.add, data))
+            for line in await self._finished(reader, number):
                 yield line
         finally:
             reader.discard()
@@ -143,11 +151,11 @@ class _Transport(httpx2.AsyncBaseTransport):
                     if in_data:
                         has_data = True
                         line.clear()
-                        reader.add(piece)
+                        await reader.beside_loop(partial(reader.add, piece))
                         in_data = not piece.endswith(b"\n")
                     elif line.endswith(b"\n"):
                         if has_data and not line.strip():
-                            texts = list(self._written(reader.finish(), number))
+                            texts = await self._finished(reader, number)
                             for text in texts or [b""]:
                                 yield b"data: " + text + b"\n"
                             has_data = False
@@ -155,6 +163,10 @@ class _Transport(httpx2.AsyncBaseTransport):
                         line.clear()
         finally:
             reader.discard()
+
+    async def _finished(self, reader: MessageReader, number: RequestId | None) -> list[bytes]:
+        """Return the message that ends here as it is passed on, or none."""
+        return await reader.beside_loop(lambda: list(self._written(reader.finish(), number)))
 
     def _written(
         self, messages: Iterator[Message | UnreadableMessage], number: RequestId | None
@@ -228,8 +240,8 @@ async def connected_over_http(
 
         async def messages() -> AsyncGenerator[Message]:
             async for message in _from_sdk(incoming):
-                protocol_headers.learn(message)
-                yield stand_ins.filled(message)
+                await walked(protocol_headers.learn, message)
+                yield await walked(stand_ins.filled, message)
 
         yield messages(), send
 

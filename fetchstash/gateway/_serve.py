@@ -25,7 +25,15 @@ from fetchstash.gateway._framing import UnreadableMessage, parsed
 from fetchstash.gateway._gateway import Gateway
 from fetchstash.gateway._lean import LISTED
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_line
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, Peer, RpcError, read_back
+from fetchstash.gateway._rpc import (
+    Connection,
+    ConnectionEnded,
+    Message,
+    Peer,
+    RpcError,
+    read_back,
+    walked,
+)
 from fetchstash.gateway._start import Process, start
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.server import (
@@ -52,7 +60,7 @@ def host_connection() -> Connection:
     writer = LineWriter(stdout)
 
     async def send(message: Message) -> None:
-        line = _line(message)
+        line = await walked(_line, message)
         try:
             await writer.write(line)
         except OSError:

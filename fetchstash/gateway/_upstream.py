@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -39,6 +40,7 @@ from fetchstash.gateway._rpc import (
     RpcError,
     drop_our_meta,
     read_back,
+    walked,
 )
 from fetchstash.text.untyped import as_array, as_object
 
@@ -252,9 +254,7 @@ class Upstream:
                 result = await peer.request(method, self._in_its_era(params))
                 if self._endings:
                     self._endings.pop(_key(method, params), None)
-                if not self.is_own:
-                    drop_our_meta(result)
-                return result if method in FOR_MODELS else read_back(result)
+                return await walked(partial(self._believed, method), result)
         except ConnectionEnded:
             if self._peer is peer:
                 self._peer = None  # the next call waits until it is there again
@@ -263,6 +263,12 @@ class Upstream:
             self._calls.pop(token, None)
         what = f"The server {self.name} was silent for {self.server.timeout:g} s."
         raise TimedOut(what, "Try again, or ask for less.")
+
+    def _believed(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result without what only fetchstash may say; of one for models, files stay."""
+        if not self.is_own:
+            drop_our_meta(result)
+        return result if method in FOR_MODELS else read_back(result)
 
     def _ended_in(self, method: str, params: Params | None) -> ServerFailed:
         """Return the error for a call in which the server ended, and count how often it did."""

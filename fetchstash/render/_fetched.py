@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -57,8 +57,8 @@ def info(host: Host, facts: Facts) -> View:
     if outline:
         lines.append("outline:")
         lines += [
-            f"{'  ' * level}{title} ({unit.removesuffix('s')} {start})"
-            for title, level, unit, start in map(astuple, outline)
+            f"{'  ' * at.level}{at.title} ({at.unit.removesuffix('s')} {at.start})"
+            for at in outline
         ]
     calls = dead_end_calls(subject, host.word)
     if subject.chars is not None:

@@ -15,13 +15,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, Optional, cast
 
 from fetchstash.config import Settings, is_secret_name
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean, type_checked
 from fetchstash.fetch import mask_url
 from fetchstash.render import Host, Value, View, error_view, view_of
-from fetchstash.server.tools._arguments import checked, meant, plain
+from fetchstash.server.tools._arguments import MOST_ARGUMENTS, checked, meant, plain
 from fetchstash.server.tools._shapes import understood
 from fetchstash.server.tools._specs import (
     NO_REPORTS,
@@ -45,6 +46,8 @@ from fetchstash.store import Facts, project_of
 from fetchstash.system import telemetry
 from fetchstash.text import clip, largest, tokens
 
+_MASKED_CHARS = 8_192
+"""Of a longer argument no more is masked, and much less shown."""
 _ARGUMENT_CHARS = 200
 _SPANS = 50
 _CHARS_PER_TOKEN = 4
@@ -95,7 +98,7 @@ class LoggedCall:
             return
         asked = {
             name: "***" if is_secret_name(name) else _clipped(item)
-            for name, item in self.arguments.items()
+            for name, item in islice(self.arguments.items(), MOST_ARGUMENTS)
             if item
         }
         passed_on: list[dict[str, Any]] = [
@@ -125,6 +128,7 @@ def _tokens(value: Value, text: str) -> int:
 
 def _clipped(value: object) -> object:
     if isinstance(value, str):
+        value = value[:_MASKED_CHARS]
         return (mask_url(value) if "://" in value else value)[:_ARGUMENT_CHARS]
     if isinstance(value, list):
         return [_clipped(item) for item in cast("list[object]", value)[:MAX_REFS]]

@@ -156,6 +156,9 @@ def _short(value: Any) -> Any:
 HOST_ARGUMENTS = {"wait_for_previous": "Gemini CLI"}
 """Arguments that a host adds to every tool by itself, with the host. They are ignored."""
 
+MOST_ARGUMENTS = 50
+"""A call with more arguments is refused before any of them is looked at."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {
     "string": "a string",
@@ -171,6 +174,9 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or
     two where one is wanted.
     """
+    if len(arguments) > MOST_ARGUMENTS:
+        what = f"{tool.name} is called with {len(arguments):,} arguments."
+        raise BadArgument(what, f"It has {', '.join(tool.properties)}.")
     present = {
         name: value
         for name, value in understood(tool, arguments).items()

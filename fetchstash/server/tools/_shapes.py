@@ -20,7 +20,9 @@ _REF = re.compile(r"\bart_[a-z2-7]{26}\b")
 _NUMBER = re.compile(r"[+-]?\d{1,3}(?:([,_ ])\d{3})*(?:\1\d{3})*|[+-]?\d{1,15}")
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _MOST_CHARS = 100_000
-"""A longer string is read as no JSON."""
+"""A longer string is read as no JSON, and no URL is looked for in it."""
+_MOST_ITEMS = 100
+"""A longer list stays as it is: it is too long for any argument."""
 
 
 def understood(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +98,8 @@ def _documents(value: Any, kind: str) -> Any:
         return found[0] if len(found) == 1 and kind == "string" else found
     if isinstance(value, list):
         items = cast("Sequence[Any]", value)
+        if len(items) > _MOST_ITEMS:
+            return items
         return [
             part for item in items for part in (_named(item) if isinstance(item, str) else [item])
         ]
@@ -103,5 +107,7 @@ def _documents(value: Any, kind: str) -> Any:
 
 
 def _named(text: str) -> list[str]:
+    if len(text) > _MOST_CHARS:
+        return [text]
     refs = [] if "://" in text else list(dict.fromkeys(_REF.findall(text)))
     return refs or urls_in(text)
