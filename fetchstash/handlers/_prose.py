@@ -300,6 +300,29 @@ class OpenTables:
             row.append(Repeated(above) if is_covered else text)
 
 
+_ROMAN = (
+    *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l")),
+    *((40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
+)
+_MOST_ROMAN = 4_000
+
+
+def numeral(number: int, kind: str) -> str:
+    """Return a number in letters (kind "a" or "A"), Roman numerals ("i", "I"), else in digits."""
+    text = ""
+    if kind in {"a", "A"} and number > 0:
+        while number:
+            number, letter = divmod(number - 1, 26)
+            text = chr(ord("a") + letter) + text
+    elif kind in {"i", "I"} and 0 < number < _MOST_ROMAN:
+        for value, sign in _ROMAN:
+            text += sign * (number // value)
+            number %= value
+    else:
+        return str(number)
+    return text.upper() if kind.isupper() else text
+
+
 def table_row(cells: Iterable[str]) -> str:
     """Return a row of a Markdown table, each cell on one line with its bars escaped."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -34,7 +34,7 @@ CORE = """<cp:coreProperties xmlns:cp="c" xmlns:dc="d" xmlns:dcterms="t"><dc:tit
 BOX = "<w:p><w:r><w:t>box</w:t></w:r></w:p>"
 TEXT_BOX = f"""<w:p><w:r><mc:AlternateContent xmlns:mc="m"><mc:Choice><w:txbxContent>{BOX}</w:txbxContent></mc:Choice>
 <mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent><w:t>host</w:t></w:r></w:p>"""
-NUMBERED = "1. a\n2. b\n  1. b1\n3. c\n  1. c1\n\n"
+NUMBERED = "1. a\n2. b\n  a. b1\n3. c\n  a. c1\n\n"
 
 
 def paragraph(text: str, style: str = "", properties: str = "") -> str:

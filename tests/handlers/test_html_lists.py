@@ -18,7 +18,7 @@ SHOWN = {
     "great letters from a start": ("<ol type=A start=3><li>third</li></ol>", "C. third"),
     "Roman numerals": ("<ol type=i start=9><li>ninth</li><li>tenth</li></ol>", "ix. ninth\nx. tenth"),
     "by a style": ("<ol style='list-style-type: upper-roman'><li>one</li><li>two</li></ol>", "I. one\nII. two"),
-    "beyond the letters": ("<ol type=a start=27><li>z and on</li></ol>", "27. z and on"),
+    "beyond the letters": ("<ol type=a start=27><li>z and on</li></ol>", "aa. z and on"),
     "a value that is none": ("<ol><li value=x>one</li><li value=5.5>two</li></ol>", "1. one\n2. two"),
     "a list beside its item": ("<ul><li>alpha</li><ul><li>gamma</li></ul><li>beta</li></ul>", "- alpha\n  - gamma\n- beta"),
     "a list in a list without items": ("<ul><ul><li>gamma</li></ul></ul>", "- gamma"),

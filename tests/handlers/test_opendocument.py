@@ -26,6 +26,17 @@ def number_level(level: int, start: str = "1") -> str:
     return f'<text:list-level-style-number text:level="{level}" style:num-format="1" text:start-value="{start}"/>'
 
 
+def labels(level: int, form: str, **attributes: str) -> str:
+    named = " ".join(
+        f'style:{key.replace("_", "-")}="{value}"' for key, value in attributes.items()
+    )
+    return f'<text:list-level-style-number text:level="{level}" style:num-format="{form}" {named}/>'
+
+
+def h(text: str, level: int = 1, more: str = "") -> str:
+    return f'<text:h text:outline-level="{level}" {more}>{text}</text:h>'
+
+
 def list_style(name: str, *levels: str) -> str:
     return f'<text:list-style style:name="{name}">{"".join(levels)}</text:list-style>'
 
@@ -45,6 +56,17 @@ STYLES = (
     + list_style("ByStyle", number_level(1, "4"))
     + list_style("Deep", number_level(1), number_level(2))
     + list_style("Ticks", bullet("\uf0fc", "W1"))
+    + list_style(
+        "Letters",
+        labels(1, "1", num_prefix="§ ", num_suffix=""),
+        labels(2, "a", num_suffix=")"),
+        labels(3, "i", num_suffix=".").replace("/>", ' text:display-levels="2"/>'),
+    )
+    + list_style("Own", labels(1, "I", num_list_format="Art. %1%:"))
+    + "<text:outline-style>"
+    + labels(1, "1", num_suffix=".").replace("list-level-style-number", "outline-level-style")
+    + labels(2, "a", num_suffix=")").replace("list-level-style-number", "outline-level-style")
+    + "</text:outline-style>"
 )
 
 
@@ -121,6 +143,32 @@ CASES: Mapping[str, tuple[str, str]] = {
     "item without a number": (
         listed(f"<text:list-header>{p('head')}</text:list-header>", item(p("a"))),
         "  head\n1. a",
+    ),
+    "labels": (
+        listed(
+            item(
+                p("a")
+                + listed(
+                    item(p("b")), item(p("c") + listed(item(p("d")), style="")), style="Letters"
+                )
+            ),
+            style="Letters",
+        ),
+        "§ 1 a\n  a) b\n  b) c\n    b.i. d",
+    ),
+    "label of LibreOffice": (items("a", "b", style="Own"), "Art. I: a\nArt. II: b"),
+    "headings": (
+        h("A")
+        + h("B", 2)
+        + h("C", 2)
+        + h("D")
+        + h("E", 2)
+        + h("F", 1, 'text:is-list-header="true"'),
+        "# 1. A\n\n## a) B\n\n## b) C\n\n# 2. D\n\n## a) E\n\n# F",
+    ),
+    "headings in a list": (
+        listed(item(h("A") + listed(item(h("B", 2)), style="")), style="Letters"),
+        "# § 1 A\n\n## a) B",
     ),
     "ticks as bullets": (items("a", style="Ticks"), "- ✓ a"),
     "signs": (

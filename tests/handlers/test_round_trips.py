@@ -22,7 +22,7 @@ from tests.handlers.parts import data_file, handler_named
 from tests.handlers.test_docx import STYLES, TYPES, W, item, paragraph, run, table
 from tests.handlers.test_sheet_formats import NUMBERS, row, workbook
 from tests.handlers.test_slide_order import SLIDES, sp
-from tests.handlers.test_word_marks import FIELDS, FORMS, commented, field, p, sym
+from tests.handlers.test_word_marks import FIELDS, FORMS, commented, field, levels, p, sym
 
 PROGRAM = shutil.which("soffice")
 SECONDS = 300
@@ -39,6 +39,9 @@ def _levels(form: str, sign: str) -> str:
 
 NUMBERING = f"""<w:numbering {W}><w:abstractNum w:abstractNumId="7">{_levels("bullet", "•")}</w:abstractNum>
 <w:abstractNum w:abstractNumId="8">{_levels("decimal", "%{}.")}</w:abstractNum>
+{levels(9, ("upperRoman", "%1.", ""), ("lowerLetter", "%2)", ""))}
+{levels(10, ("decimal", "Part %1", ""), ("decimal", "%1.%2", ""))}
+<w:num w:numId="3"><w:abstractNumId w:val="9"/></w:num><w:num w:numId="4"><w:abstractNumId w:val="10"/></w:num>
 <w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num></w:numbering>"""
 
 
@@ -101,6 +104,8 @@ DOCUMENTS: Mapping[str, bytes] = {
     "reference": word(FIELDS["reference"][0] + paragraph("more")),
     "forms": word(form("ticked") + form("not ticked") + form("an entry")),
     "signs": word(p(sym("Wingdings", "F0FC"), run(" passed; "), sym("Symbol", "F0B3"), run(" 5"))),
+    "letters": word(item("x", 3) + item("a", 3, 1) + item("b", 3, 1) + item("y", 3)),
+    "clauses": word(item("x", 4) + item("a", 4, 1) + item("b", 4, 1) + item("y", 4)),
     "comment": word(p(run("The fee is "), commented(1, "120 euros"), run(" a day.")), COMMENT),
     "scripts": word(p(run("10"), run("-3", '<w:vertAlign w:val="superscript"/>'), run(" m"))),
 }

@@ -169,13 +169,17 @@ def test_bullets_of_a_slide_tell_ticks_and_numbers(read: Read) -> None:
         "c": '<a:buAutoNum type="arabicPeriod" startAt="3"/>',
         "d": '<a:buAutoNum type="arabicPeriod" startAt="3"/>',
         "e": "",
+        "f": '<a:buAutoNum type="alphaLcParenR"/>',
+        "g": '<a:buAutoNum type="alphaLcParenR"/>',
+        "h": "",
+        "i": '<a:buAutoNum type="romanUcParenBoth" startAt="9"/>',
     }
     inner = "".join(
         f"<a:p><a:pPr>{mark}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
         for text, mark in marks.items()
     )
     text = read("pptx", pptx(shape("", inner)))[1]
-    assert text == "## Slide 1\n\n- ✓ a\n- b\n3. c\n4. d\n\ne\n\n"
+    assert text == "## Slide 1\n\n- ✓ a\n- b\n3. c\n4. d\n\ne\n\na) f\nb) g\n\nh\n\n(IX) i\n\n"
 
 
 def test_signs_of_a_slide_are_what_their_font_draws(read: Read) -> None:

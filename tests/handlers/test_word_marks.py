@@ -160,6 +160,86 @@ SIGNED = STYLES.replace(
     "</w:styles>",
     '<w:style w:styleId="Sign"><w:rPr><w:rFonts w:ascii="Wingdings"/></w:rPr></w:style></w:styles>',
 )
+
+
+def levels(abstract: int, *formats: tuple[str, str, str]) -> str:
+    """Return a list whose levels have these formats, labels and further properties."""
+    inner = "".join(
+        f'<w:lvl w:ilvl="{n}"><w:start w:val="1"/><w:numFmt w:val="{form}"/><w:lvlText w:val="{label}"/>{more}</w:lvl>'
+        for n, (form, label, more) in enumerate(formats)
+    )
+    return f'<w:abstractNum w:abstractNumId="{abstract}">{inner}</w:abstractNum>'
+
+
+def numbered(list_id: int, abstract: int, first: str = "") -> str:
+    start = f'<w:lvlOverride w:ilvl="0"><w:startOverride w:val="{first}"/></w:lvlOverride>'
+    return f'<w:num w:numId="{list_id}"><w:abstractNumId w:val="{abstract}"/>{start if first else ""}</w:num>'
+
+
+LABELS = f"""<w:numbering {W}>
+{levels(20, ("decimal", "%1.", ""), ("lowerLetter", "%2)", ""), ("lowerRoman", "(%3)", ""))}
+{levels(21, ("decimal", "§ %1", ""), ("decimal", "%1.%2", ""), ("decimal", "%1.%2.%3", ""))}
+{levels(22, ("upperRoman", "Article %1", ""), ("decimalZero", "%1.%2", "<w:isLgl/>"))}
+{levels(23, ("upperLetter", "%1", ""), ("decimal", "%2.", '<w:lvlRestart w:val="0"/>'))}
+{numbered(20, 20)}{numbered(24, 20, "1")}{numbered(25, 20, "7")}{numbered(21, 21)}{numbered(22, 22)}
+{numbered(23, 23)}</w:numbering>"""
+
+
+def labelled(*items: tuple[str, int, int], style: str = "") -> str:
+    return "".join(
+        paragraph(
+            text,
+            style,
+            f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list_id}"/></w:numPr>',
+        )
+        for text, list_id, level in items
+    )
+
+
+NUMBERS = {
+    "letters and Roman numerals": (
+        labelled(("one", 20, 0), ("x", 20, 1), ("y", 20, 1), ("deep", 20, 2), ("two", 20, 0)),
+        "1. one\n  a) x\n  b) y\n    (i) deep\n2. two",
+    ),
+    "list that starts anew": (
+        labelled(("a", 20, 0), ("b", 20, 0), ("c", 24, 0), ("d", 24, 0), ("e", 25, 0)),
+        "1. a\n2. b\n1. c\n2. d\n7. e",
+    ),
+    "list that goes on": (
+        labelled(("a", 20, 0)) + paragraph("Between.") + labelled(("b", 20, 0)),
+        "1. a\n\nBetween.\n\n2. b",
+    ),
+    "clauses": (
+        labelled(("Scope", 21, 0), ("Terms", 21, 1), ("Fees", 21, 1), ("Late", 21, 2)),
+        "§ 1 Scope\n  1.1 Terms\n  1.2 Fees\n    1.2.1 Late",
+    ),
+    "clause without one above it": (labelled(("Terms", 21, 1)), "  1.1 Terms"),
+    "headings": (
+        labelled(("Scope", 21, 0), ("Fees", 21, 1), style="H1"),
+        "# § 1 Scope\n\n# 1.1 Fees",
+    ),
+    "legal numbers": (
+        labelled(("Duties", 22, 0), ("Care", 22, 1), ("Skill", 22, 1)),
+        "Article I Duties\n  1.01 Care\n  1.02 Skill",
+    ),
+    "level that counts through": (
+        labelled(("x", 23, 0), ("a", 23, 1), ("y", 23, 0), ("b", 23, 1)),
+        "A. x\n  1. a\nB. y\n  2. b",
+    ),
+    "after z": (
+        labelled(*(("n", 23, 0) for _ in range(28))),
+        "\n".join(f"{chr(65 + n)}. n" for n in range(26)) + "\nAA. n\nBB. n",
+    ),
+    "numbers in a table": (
+        table(["No.", "Item"], [labelled(("", 20, 0)), "bolt"], [labelled(("", 20, 0)), "nut"]),
+        "| No. | Item |\n| --- | --- |\n| 1. | bolt |\n| 2. | nut |",
+    ),
+}
+test_an_item_has_the_label_that_word_shows = reads(
+    "docx",
+    {name: (docx(body, numbering=LABELS), f"{text}\n\n") for name, (body, text) in NUMBERS.items()},
+)
+
 CONTROL = "<w:sdt><w:sdtPr>{}</w:sdtPr><w:sdtContent><w:r><w:t>Click here.</w:t></w:r></w:sdtContent></w:sdt>"
 MARKS = {
     "symbols": (

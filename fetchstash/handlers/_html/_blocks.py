@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice, pairwise, zip_longest
-from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
@@ -15,7 +14,7 @@ from fetchstash.handlers._html._inline import Inline, code_text
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tables import row_elements, table_lines
 from fetchstash.handlers._html._tree import Page
-from fetchstash.handlers._prose import fence_for
+from fetchstash.handlers._prose import fence_for, numeral
 from fetchstash.text.hygiene import KANA_AND_HAN, SOUTHEAST
 from fetchstash.text.ranges import Heading
 
@@ -444,23 +443,13 @@ def _counter(number: int, items: Element) -> str:
     if match := _LIST_STYLE.search(items.get("style")):
         kind = {"al": "a", "la": "a", "ro": "i"}[match[2].lower()[:2]]
         kind = kind.upper() if match[1].lower() == "upper" else kind
-    if kind in {"a", "A"} and 0 < number <= len(ascii_lowercase):
-        return (ascii_lowercase if kind == "a" else ascii_uppercase)[number - 1]
-    if kind in {"i", "I"} and 0 < number < MOST_ROMAN:
-        numeral = ""
-        for value, sign in _ROMAN:
-            numeral += sign * (number // value)
-            number %= value
-        return numeral if kind == "i" else numeral.upper()
-    return str(number)
+    return numeral(number, kind)
 
 
 _INTEGER = re.compile(r"-?\d{1,6}")
 _LIST_STYLE = re.compile(
     r"list-style[\w-]*\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE
 )
-_ROMAN = tuple(zip((50, 40, 10, 9, 5, 4, 1), ("l", "xl", "x", "ix", "v", "iv", "i"), strict=True))
-MOST_ROMAN = 90
 
 
 def _follows_closely(before: Block, block: Block) -> bool:

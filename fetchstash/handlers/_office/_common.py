@@ -190,6 +190,11 @@ class Slides:
         extracted.learn(pages=self.count, structure_info=summary, hidden_removed=self.hidden_shapes)
 
 
+def item_mark(label: str) -> str:
+    """Return the mark of a list's item; a bare number gets the point that Markdown wants."""
+    return f"{label}." if label.isalnum() else label
+
+
 _MAX_QUOTED = 80
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import PLAIN, Look, Runs, comment_line, number
+from fetchstash.handlers._office._common import PLAIN, Look, Runs, comment_line, item_mark, number
 from fetchstash.handlers._office._fields import Field, Form
 from fetchstash.handlers._office._ooxml import (
     Package,
@@ -355,19 +355,25 @@ class _Reader(TextReader):
         elif self._is_comments:
             if self._comment and text:
                 self._comment.texts.append(text)
-        elif text:
+        else:
             self._write_text(text, paragraph)
         for comment, words in paragraph.comments:
             line = comment_line(comment.author, "\n".join(comment.texts), words, text)
             (self._tables.add if self._tables else self._prose.paragraph)(line)
 
     def _write_text(self, text: str, paragraph: _Paragraph) -> None:
+        # Of what is empty, cells alone show their numbers: the first column of many a table.
+        if not text and not (self._tables and paragraph.list_id):
+            return
+        mark = self._document.numbering.mark(paragraph.list_id, paragraph.list_level)
+        label = mark.removeprefix("-").strip()
         if self._tables:
-            self._tables.add(text)
+            if labelled := f"{label} {text}".strip():
+                self._tables.add(labelled)
         elif paragraph.level:
-            self._prose.heading(text, paragraph.level)
-        elif mark := self._document.numbering.mark(paragraph.list_id, paragraph.list_level):
-            self._prose.item(text, paragraph.list_level, mark)
+            self._prose.heading(f"{label} {text}", paragraph.level)
+        elif mark:
+            self._prose.item(text, paragraph.list_level, item_mark(mark))
         else:
             self._prose.paragraph(f"{self._label}: {text}" if self._label else text)
 

@@ -13,11 +13,11 @@ from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._fields import Form
-from fetchstash.handlers._office._odf_styles import OdfStyles, TextStyle
+from fetchstash.handlers._office._odf_styles import OUTLINE, OdfStyles, TextStyle
 from fetchstash.handlers._office._ooxml import embedded
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
-from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._prose import OpenTables, Prose, numeral, read_prose
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._symbols import seen
 from fetchstash.handlers._xml import Node, attribute
@@ -50,6 +50,7 @@ _UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px
 _LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)(cm|mm|in|pt|pc|px)")
 _FIELDS = "vnd.oasis.opendocument.field."
 _SIGNS = {"tab": "\t", "line-break": "\n"}
+_NUMBER = re.compile("%([1-9])%")  # of a level, in the label of a list
 _SPACE = re.compile(r"[^\S ]\s*| \s+")  # any but a single space
 
 
@@ -107,6 +108,7 @@ class _Paragraph:
     style: str
     worn: list[TextStyle]
     is_hidden: bool = False
+    is_outline: bool = False  # it counts as a heading of its level
     runs: Runs = field(default_factory=Runs)
     comments: list["_Comment"] = field(default_factory=list["_Comment"])
 
@@ -184,6 +186,7 @@ class _Reader:
         self._note = ""
         self._links: list[str] = []
         self._lists: list[_List] = []
+        self._outline: list[int] = []  # counts of headings by level
         self._ended: dict[tuple[str, int], int] = {}  # counts of lists, by name or style and level
         self._item_is_new = self._is_title = self._in_notes = self._is_header = False
         self._in_styles = False
@@ -230,7 +233,8 @@ class _Reader:
         is_hidden = bool(shown.hides) or (
             bool(self._paragraphs) and self._paragraphs[-1].hides_words()
         )
-        paragraph = _Paragraph(level, style, [shown], is_hidden)
+        is_outline = name == "h" and get("is-list-header") != "true"
+        paragraph = _Paragraph(level, style, [shown], is_hidden, is_outline)
         paragraph.runs.change = self._change
         self._paragraphs.append(paragraph)
 
@@ -540,9 +544,11 @@ class _Reader:
         if self._is_title and self.slides.count:
             return
         if paragraph.level:
-            write = partial(self._prose.heading, text, paragraph.level)
+            title = f"{self._heading_label(paragraph)} {text}"
+            write = partial(self._prose.heading, title, paragraph.level)
         elif self._lists:
-            write = partial(self._prose.item, text, len(self._lists) - 1, self._mark(paragraph))
+            mark = _common.item_mark(self._mark(paragraph))
+            write = partial(self._prose.item, text, len(self._lists) - 1, mark)
         else:
             write = partial(self._prose.paragraph, text)
         self._put("", write)
@@ -556,9 +562,34 @@ class _Reader:
         if not is_new or self._is_header:
             return " "
         opened.count += 1
-        if level.is_numbered:
-            return f"{opened.count}."
+        if level.form:
+            return self._numbered(style, level.label, [around.count for around in self._lists])
         return f"- {level.bullet}" if level.bullet else "-"
+
+    def _heading_label(self, paragraph: _Paragraph) -> str:
+        """Return the number of a heading: that of its item, or by the style of all headings."""
+        if self._lists:
+            return self._mark(paragraph).removeprefix("-").strip()
+        level = self._styles.list_level(OUTLINE, paragraph.level)
+        if not paragraph.is_outline:
+            return ""
+        above = self._outline[: paragraph.level]
+        above += [0] * (paragraph.level - len(above))
+        above[-1] += 1
+        self._outline = above
+        firsts = [self._styles.list_level(OUTLINE, n).first for n in range(1, len(above) + 1)]
+        counts = [max(count, 1) - 1 + first for count, first in zip(above, firsts, strict=True)]
+        return self._numbered(OUTLINE, level.label, counts) if level.form else ""
+
+    def _numbered(self, style: str, label: str, counts: Sequence[int]) -> str:
+        """Return a label with the numbers of its levels, of which there are ``counts``."""
+
+        def shown(place: re.Match[str]) -> str:
+            level = int(place[1])
+            form = self._styles.list_level(style, level).form
+            return numeral(counts[level - 1], form) if form and level <= len(counts) else ""
+
+        return _NUMBER.sub(shown, label).strip()
 
 
 class _Tables(Prose):

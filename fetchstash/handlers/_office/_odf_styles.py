@@ -36,11 +36,19 @@ class TextStyle(NamedTuple):
 
 
 class ListLevel(NamedTuple):
-    """A level of a list: whether it has numbers, the first of them, and a bullet that tells."""
+    """A level of a list: the format of its numbers ("" for bullets), and a bullet that tells.
 
-    is_numbered: bool = False
+    In ``label``, "%2%" stands for a number of the second level.
+    """
+
+    form: str = ""
     first: int = 1
     bullet: str = ""
+    label: str = ""
+
+
+OUTLINE = "\0outline"
+"""The list style of headings, which has no name (section 16.34)."""
 
 
 class OdfStyles:
@@ -81,9 +89,12 @@ class OdfStyles:
                 self._families[get("name")] = get("font-family")
             case "list-style":
                 self._list, self._open, self._bullet = get("name"), None, None
-            case "list-level-style-number":
-                self._levels[self._list, number(get("level"))] = ListLevel(
-                    bool(get("num-format")), number(get("start-value"), 1)
+            case "outline-style":
+                self._list, self._open, self._bullet = OUTLINE, None, None
+            case "list-level-style-number" | "outline-level-style":
+                level = number(get("level"))
+                self._levels[self._list, level] = ListLevel(
+                    get("num-format"), number(get("start-value"), 1), label=_label(level, get)
                 )
                 self._bullet = None
             case "list-level-style-bullet":
@@ -142,6 +153,13 @@ class OdfStyles:
     def _family(self, get: Callable[[str], str]) -> str:
         name = get("font-name")
         return self._families.get(name) or get("font-family") or name
+
+
+def _label(level: int, get: Callable[[str], str]) -> str:
+    """Return the label of a numbered level (sections 19.502 f.), or that of LibreOffice."""
+    levels = range(max(level - number(get("display-levels"), 1), 0) + 1, level + 1)
+    numbers = ".".join(f"%{place}%" for place in levels)
+    return get("num-list-format") or f"{get('num-prefix')}{numbers}{get('num-suffix')}"
 
 
 def _look(get: Callable[[str], str]) -> Look | None:

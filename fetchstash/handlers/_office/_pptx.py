@@ -17,7 +17,7 @@ from fetchstash.handlers._office._ooxml import (
 )
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
-from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._prose import OpenTables, Prose, numeral, read_prose
 from fetchstash.handlers._symbols import (
     is_symbol_font,
     seen,
@@ -476,10 +476,23 @@ class _Reader(TextReader):
         if self._numbered:
             self._counts = {at: count for at, count in self._counts.items() if at <= level}
             self._counts[level] = self._counts.get(level, self._first_number - 1) + 1
-            return f"{self._counts[level]}."
+            return _numbered(self._counts[level], self._numbered)
         self._counts = {at: count for at, count in self._counts.items() if at < level}
         sign = telling_bullet(self._bullet, self._bullet_font)
         return f"- {sign}" if sign else "-" if self._bullet else ""
+
+
+# The numbers that begin the names of schemes, and what ends those stands around them.
+_NUMBERS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
+_AROUND = {"ParenBoth": ("(", ")"), "ParenR": ("", ")")}
+
+
+def _numbered(number: int, scheme: str) -> str:
+    """Return the mark of a numbered paragraph (section 20.1.10.61)."""
+    kind = next((sign for name, sign in _NUMBERS.items() if scheme.startswith(name)), "1")
+    ends = (around for end, around in _AROUND.items() if scheme.endswith(end))
+    before, behind = next(ends, ("", "."))
+    return f"{before}{numeral(number, kind)}{behind}"
 
 
 class _Tables(Prose):

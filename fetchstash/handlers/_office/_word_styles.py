@@ -3,8 +3,10 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from fetchstash.handlers._office._common import number
+from fetchstash.handlers._prose import numeral
 from fetchstash.handlers._symbols import is_symbol_font, telling_bullet
 from fetchstash.handlers._xml import Tag
 
@@ -74,45 +76,105 @@ class Styles:
         return style
 
 
+@dataclass(slots=True)
+class _Level:
+    """A level of a list; ``label`` is its text, in which "%2" stands for a number of level 1."""
+
+    label: str
+    format: str = "decimal"
+    font: str = ""
+    start: int = 1
+    is_legal: bool = False  # numbers of the levels above are in digits
+    restarts: bool = True
+
+
 class Numbering:
     """The formats of lists (ECMA-376-1, section 17.9), and the counts of their items."""
 
     def __init__(self, tags: Iterable[Tag]) -> None:
-        self._formats: dict[tuple[str, int], str] = {}
-        self._bullets: dict[tuple[str, int], tuple[str, str]] = {}  # and their fonts
-        self._starts: dict[tuple[str, int], int] = {}
+        self._levels: dict[tuple[str, int], _Level] = {}  # by abstract list
+        self._own: dict[tuple[str, int], _Level] = {}  # by list, where they are not the abstract's
+        self._overrides: dict[tuple[str, int], int] = {}  # first numbers, by list and level
         self._abstract_of: dict[str, str] = {}
         self._counts: dict[str, list[int]] = defaultdict(lambda: [0] * _LEVELS)
         abstract = list_id = ""
         level = 0
+        opened = _Level("")  # what stands within no level of a list says nothing
         for name, get in tags:
-            if name == "abstractNum":
-                abstract = get("abstractNumId")
-            elif name == "lvl":
-                level = number(get("ilvl"))
-            elif name == "numFmt":
-                self._formats[abstract, level] = get("val")
-            elif name == "start":
-                self._starts[abstract, level] = number(get("val"), 1)
-            elif name == "lvlText":
-                self._bullets[abstract, level] = get("val"), ""
-            elif name == "rFonts" and (abstract, level) in self._bullets:
-                sign, _ = self._bullets[abstract, level]
-                self._bullets[abstract, level] = sign, get("ascii") or get("hAnsi")
-            elif name == "num":
-                list_id = get("numId")
-            elif name == "abstractNumId":
-                self._abstract_of[list_id] = get("val")
+            match name:
+                case "abstractNum":
+                    abstract, list_id = get("abstractNumId"), ""
+                case "lvl":
+                    level = number(get("ilvl"))
+                    opened = _Level(f"%{level + 1}.")
+                    (self._own if list_id else self._levels)[list_id or abstract, level] = opened
+                case "numFmt":
+                    opened.format = get("val")
+                case "start":
+                    opened.start = number(get("val"), 1)
+                case "lvlText":
+                    opened.label = get("val")
+                case "isLgl":
+                    opened.is_legal = get("val") not in OFF
+                case "lvlRestart":
+                    opened.restarts = get("val") != "0"
+                case "rFonts":
+                    opened.font = get("ascii") or get("hAnsi")
+                case "num":
+                    list_id = get("numId")
+                case "abstractNumId":
+                    self._abstract_of[list_id] = get("val")
+                case "lvlOverride":
+                    level = number(get("ilvl"))
+                case "startOverride":
+                    self._overrides[list_id, level] = number(get("val"), 1)
+                case _:
+                    pass
 
     def mark(self, list_id: str, level: int) -> str:
-        """Return the mark of the next item ("-", "- ✓", "3."), "" without a list (id 0: none)."""
+        """Return the label of the next item ("-", "- ✓", "3.", "b)", "§ 1.2").
+
+        "" is that of a paragraph without a list (id 0: none).
+        """
         if list_id in {"", "0"}:
             return ""
-        abstract = self._abstract_of.get(list_id, "")
-        if self._formats.get((abstract, level), "bullet") in {"bullet", "none"}:
-            sign = telling_bullet(*self._bullets.get((abstract, level), ("", "")))
+        opened = self._level(list_id, level)
+        if opened.format in {"bullet", "none"}:
+            sign = telling_bullet(opened.label, opened.font)
             return f"- {sign}" if sign else "-"
-        counts = self._counts[abstract]
+        counts = self._counts[self._abstract_of.get(list_id, "")]
+        # A list that starts anew does so at its first item; lists of one kind count on otherwise.
+        if (first := self._overrides.pop((list_id, level), None)) is not None:
+            counts[level] = first - opened.start
         counts[level] += 1
-        counts[level + 1 :] = [0] * (_LEVELS - level - 1)
-        return f"{counts[level] - 1 + self._starts.get((abstract, level), 1)}."
+        for below in range(level + 1, _LEVELS):
+            if self._level(list_id, below).restarts:
+                counts[below] = 0
+
+        def shown(place: re.Match[str]) -> str:
+            level = int(place[1]) - 1
+            wanted = self._level(list_id, level)
+            count = wanted.start - 1 + max(counts[level], 1)
+            # In legal style "Article II" is counted as 2.01 (section 17.9.4).
+            is_plain = opened.is_legal and wanted.format != "decimalZero"
+            return _counted(count, "decimal" if is_plain else wanted.format)
+
+        return _NUMBER.sub(shown, opened.label).strip() or "-"
+
+    def _level(self, list_id: str, level: int) -> _Level:
+        own = self._own.get((list_id, level))
+        abstract = self._abstract_of.get(list_id, "")
+        return own or self._levels.get((abstract, level), _NO_LEVEL)
+
+
+_NO_LEVEL = _Level("", format="bullet")
+_NUMBER = re.compile("%([1-9])")
+_KINDS = {"lowerRoman": "i", "upperRoman": "I", "lowerLetter": "a", "upperLetter": "A"}
+
+
+def _counted(count: int, form: str) -> str:
+    """Return a number in a format (section 17.18.59); in digits for those of other scripts."""
+    kind = _KINDS.get(form, "1")
+    if kind in {"a", "A"} and count > 0:  # z is followed by aa, bb
+        return numeral((count - 1) % 26 + 1, kind) * min((count - 1) // 26 + 1, 9)
+    return f"{count:02d}" if form == "decimalZero" else numeral(count, kind)
