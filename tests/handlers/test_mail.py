@@ -370,6 +370,61 @@ def test_a_web_archive_shows_the_page_that_it_begins_with(
     assert read("mhtml", (ARCHIVE % (start, location)).encode())[1] == "The saved page.\n"
 
 
+def archive(page: str, **frames: str) -> bytes:
+    """Return a web archive whose frames are called by their content ids."""
+    parts = {"main": page, **frames}
+    bodies = "".join(
+        f"--B\nContent-Type: text/html\nContent-ID: <{name}>\n"
+        f"Content-Location: https://{'ads' if name == 'ad' else 'example'}.org/{name}\n\n{html}\n"
+        for name, html in parts.items()
+    )
+    head = "Snapshot-Content-Location: https://example.org/main\n"
+    return f'{head}Content-Type: multipart/related; boundary="B"\n\n{bodies}--B--\n'.encode()
+
+
+FRAMES = {
+    "an inline frame": (
+        archive("<p>Above.</p><iframe src='cid:a'></iframe><p>Below.</p>", a="<p>Framed.</p>"),
+        "Above.\n\nFramed.\n\nBelow.\n",
+    ),
+    "a frame by its address": (
+        archive('<p>Above.</p><iframe width=9 src="/a"></iframe>', a="<p>Framed.</p>"),
+        "Above.\n\nFramed.\n",
+    ),
+    "a frameset": (
+        archive(
+            "<frameset cols='1,2'><frame src='cid:a'><frame src=cid:b></frameset>",
+            a="<p>Left.</p>",
+            b="<p>Right.</p>",
+        ),
+        "Left.\n\nRight.\n",
+    ),
+    "a frame in a frame": (
+        archive(
+            "<iframe src=cid:a></iframe>",
+            a='<p>Outer.</p><iframe src="cid:b"></iframe>',
+            b="<p>Inner &amp; last.</p>",
+        ),
+        "Outer.\n\nInner & last.\n",
+    ),
+    "frames that hold each other": (
+        archive(
+            "<p>Main.</p><iframe src=cid:a></iframe>", a="<p>A.</p><iframe src=cid:main></iframe>"
+        ),
+        "Main.\n\nA.\n",
+    ),
+    "a frame of another site": (
+        archive("<p>Main.</p><iframe src=cid:ad></iframe>", ad="<p>Buy.</p>"),
+        "Main.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "text"), FRAMES.values(), ids=list(FRAMES))
+def test_a_web_archive_shows_the_frames_of_its_page(read: Read, data: bytes, text: str) -> None:
+    assert read("mhtml", data)[1] == text
+
+
 @pytest.mark.parametrize(("handler", "data"), ENCRYPTED.values(), ids=list(ENCRYPTED))
 def test_an_encrypted_mail_says_so(read: Read, handler: str, data: bytes) -> None:
     assert "(the text of this mail is encrypted" in read(handler, data)[1]

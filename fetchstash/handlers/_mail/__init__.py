@@ -55,7 +55,7 @@ FORMATS = (
     Format(
         kind="office_doc",
         word="web archive (MHTML)",
-        handler="fetchstash.handlers._mail._eml:MhtmlHandler",
+        handler="fetchstash.handlers._mail._mhtml:MhtmlHandler",
         media_types=(_MHTML, "multipart/related"),
         extensions=("mhtml", "mht"),
         sniff=_sniff_mhtml,

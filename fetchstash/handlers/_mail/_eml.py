@@ -1,4 +1,4 @@
-"""Mails, mailboxes and web archives of MIME."""
+"""Mails and mailboxes of MIME."""
 
 import email
 import email.errors
@@ -7,18 +7,14 @@ import email.message
 import email.policy
 import email.utils
 import re
-import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
-from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._mail._history import QUOTED, History, split_history
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
@@ -26,14 +22,11 @@ from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text import counted
 
-if TYPE_CHECKING:
-    from fetchstash.handlers._html._handler import HtmlHandler
-
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
-_MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 100_000
-_MAX_PARTS = 1_000
+MAX_PARTS = 1_000
 ENCRYPTED = "(the text of this mail is encrypted, or signed so that it is not read)"
 _SHOWN = (
     "From",
@@ -61,7 +54,7 @@ class EmailHandler(Streamed, MemberParts):
             title=_header(message, "Subject"),
             author=_header(message, "From"),
             published=_date(message),
-            extraction_truncated=source.stat().st_size > _MAX_BYTES,
+            extraction_truncated=source.stat().st_size > MAX_BYTES,
         )
         prose = Prose()
         yield from write(message, prose, extracted, History())
@@ -87,7 +80,7 @@ class EmailHandler(Streamed, MemberParts):
 
 def _load(source: Path) -> email.message.Message:
     with source.open("rb") as file:
-        raw = file.read(_MAX_BYTES)
+        raw = file.read(MAX_BYTES)
     if not raw.strip():
         raise Reason.EMPTY_FILE.error()
     return parse(raw)
@@ -154,7 +147,7 @@ def _inner(part: email.message.Message) -> list[email.message.Message]:
 def _leaves(message: email.message.Message) -> Iterator[email.message.Message]:
     """Yield the parts that hold no others, in order; a forwarded message is not entered."""
     waiting = [message]
-    for _ in range(_MAX_PARTS):
+    for _ in range(MAX_PARTS):
         if not waiting:
             return
         part = waiting.pop()
@@ -168,7 +161,7 @@ def _leaves(message: email.message.Message) -> Iterator[email.message.Message]:
 def _messages(message: email.message.Message) -> Iterator[email.message.Message]:
     """Yield the message and those that it forwards."""
     waiting = [message]
-    for _ in range(_MAX_PARTS):
+    for _ in range(MAX_PARTS):
         if not waiting:
             return
         mail = waiting.pop()
@@ -342,66 +335,9 @@ def mails(source: Path) -> Iterator[bytes]:
                 if begun:
                     yield b"".join(lines)
                 lines, size, begun, is_dated = [], 0, True, has_date
-            elif size < _MAX_BYTES:
+            elif size < MAX_BYTES:
                 lines.append(line[1:] if _QUOTED.match(line) else line)
                 size += len(line)
             after_blank = not line.strip()
     if lines:
         yield b"".join(lines)
-
-
-class MhtmlHandler:
-    """Reads the page of a web archive as the handler of web pages does."""
-
-    name = "mhtml"
-
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the page. Raises NoText if the file holds none."""
-        with _page(source, hints) as (handler, page, own):
-            return handler.extract(page, own, limits)
-
-    def part(self, request: PartRequest) -> PartText | Picture:
-        """Return a part of the page: its links, its tables … Raises what it raises."""
-        with _page(request.source, request.hints) as (handler, page, hints):
-            return handler.part(replace(request, source=page, hints=hints))
-
-
-@contextmanager
-def _page(source: Path, hints: Hints) -> Generator[tuple["HtmlHandler", Path, Hints]]:
-    """Give its handler, the page in a file of its own, and its charset and address as hints."""
-    from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - imports the parser
-
-    with source.open("rb") as file:
-        raw = file.read(_MAX_BYTES)
-    message = parse(raw)
-    part = _root(message)
-    with tempfile.TemporaryDirectory(prefix="page-") as folder:
-        page = Path(folder) / "page.html"
-        page.write_bytes(payload(part))
-        address = str(
-            part.get("Content-Location") or message.get("Snapshot-Content-Location") or ""
-        )
-        url = address if address.startswith(("http://", "https://")) else ""
-        charset = part.get_content_charset() or ""
-        yield HtmlHandler(), page, replace(hints, charset=charset, url=url)
-
-
-def _root(message: email.message.Message) -> email.message.Message:
-    """Return the page of a web archive: that of ``start`` (RFC 2387, section 3.2), else the first.
-
-    Frames and advertisements are pages, too. Raises NoText if there is none.
-    """
-    pages = [
-        part
-        for part in islice(message.walk(), _MAX_PARTS)
-        if part.get_content_type() in {"text/html", "application/xhtml+xml"}
-        and not part.is_multipart()
-    ]
-    if not pages:
-        raise MailReason.MHTML_NO_PAGE.error()
-    start, saved = message.get_param("start"), message.get("Snapshot-Content-Location")
-    for name, value in (("Content-ID", start), ("Content-Location", saved)):
-        for part in pages:
-            if value and part.get(name) == value:
-                return part
-    return pages[0]
