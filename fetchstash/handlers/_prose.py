@@ -194,7 +194,7 @@ DITTO = "\u2033"
 
 
 def repeated(text: str) -> str:
-    """Return what stands for a text in the other rows that its cell spans, if long a mark."""
+    """Return the text for the other rows that a cell spans: the same, or a mark if it is long."""
     return text if len(text) <= LONGEST_REPEATED else DITTO
 
 
@@ -205,7 +205,7 @@ class Repeated(str):
 
 
 def _says_more(row: Sequence[str]) -> bool:
-    """Return whether a row holds more than what reaches into it from above."""
+    """Return whether a row has a text of its own beside those of cells that span rows."""
     return any(cell.strip() and not isinstance(cell, Repeated) for cell in row)
 
 
@@ -282,7 +282,7 @@ class OpenTables:
                 self._prose.table(rows)
 
     def _fill(self, row: list[str], spans: dict[int, tuple[int, str]]) -> None:
-        """Repeat what reaches from above into the next columns of a row."""
+        """Fill the next columns of a row with the texts of cells above that span it."""
         while len(row) in spans:
             left, above = spans.pop(len(row))
             if left > 1:

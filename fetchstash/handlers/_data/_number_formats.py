@@ -63,7 +63,7 @@ def general(value: float) -> str:
 
 @lru_cache(maxsize=4_096)
 def formatter(code: str) -> Formatter | None:
-    """Return what writes values by a format code, None for one that changes nothing."""
+    """Return the formatter of a format code, None if it shows values as they are."""
     code = code[:_MAX_CODE]
     if code.strip().lower() in {"", "general", "standard", "@"}:
         return None
@@ -109,7 +109,7 @@ def _sections(code: str) -> list[list[Token]]:
 
 
 def _chooser(sections: Sequence["_Section"]) -> Callable[[float], str]:
-    """Return what writes a number by the section that holds for it."""
+    """Return a function that writes a number by the section of the code that applies to it."""
     numeric = sections[:3]
     if any(section.holds for section in numeric):
 
@@ -165,7 +165,7 @@ class _Section:
 
     @cached_property
     def _step(self) -> dt.timedelta:
-        """The least time that the code writes."""
+        """The smallest unit of time that the code shows."""
         for kind, text in self._tokens:
             if kind == "date" and "." in text:
                 digits = min(len(text.partition(".")[2]), 6)  # a microsecond at the least
@@ -174,7 +174,7 @@ class _Section:
 
     @cached_property
     def _date_parts(self) -> list[Callable[[dt.datetime], str]]:
-        """What writes the parts of a date: a sheet has thousands of one code."""
+        """The writers of the parts of a date, made once: thousands of cells share a code."""
         has_half = any(kind == "half" for kind, _ in self._tokens)
         parts: list[Callable[[dt.datetime], str]] = []
         after_hour = False
@@ -201,7 +201,7 @@ class _Section:
         return next(later, "").lower().startswith("s")
 
     def _compiled(self) -> Callable[[float], str]:
-        """Return what writes a number; most codes are a prefix, digits and a suffix."""
+        """Return a function that writes a number; most codes are a prefix, digits and a suffix."""
         tokens = self._tokens
         scale = 100.0 ** sum(token == ("other", "%") for token in tokens)
         places = [n for n, (kind, _) in enumerate(tokens) if kind == "digit"]

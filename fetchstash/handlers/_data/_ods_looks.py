@@ -49,7 +49,7 @@ class OdsLooks:
         self._symbols = _symbol_styles(chunks())
 
     def _unseen(self) -> list[Hidden]:
-        """Return what each sheet hides."""
+        """Return the hidden rows and columns of each sheet."""
         sheets: list[Hidden] = []
         if not any(map(_HIDDEN.search, _overlapping(self._chunks()))):
             return sheets
@@ -68,7 +68,7 @@ class OdsLooks:
         return sheets
 
     def sheet(self, number: int) -> tuple[LooksByRow, Hidden]:
-        """Return what the cells of the next sheet show, whose number is given, and its hidden."""
+        """Return the texts that cells of the next sheet show, and its hidden rows and columns."""
         while not self._has_begun:
             name, _, _ = next(self._tags, (b"table", b"", b""))
             self._has_begun = name == b"table"
@@ -79,7 +79,7 @@ class OdsLooks:
         return LooksByRow(self._open), hidden
 
     def _look(self, attributes: bytes, text: bytes) -> Formatter | None:
-        """Return what a cell shows, None if that is its value."""
+        """Return the text that a cell shows, None if it is the value itself."""
         kind = _VALUE.search(attributes)
         style = _STYLE.search(attributes) if self._symbols and not kind else None
         font = self._symbols.get(style[1], "") if style else ""

@@ -172,7 +172,7 @@ def _has_marks(text: bytes) -> bool:
 
 
 class SheetCells(XmlReader):
-    """Reads a sheet: the formulas by cell, and what is shown instead of values or beside them.
+    """Reads the formulas of a sheet, and the errors and links that its cells show.
 
     ``shown`` and ``links`` are by row and column, both from 0. ``is_whole``: all of the sheet was
     looked at.
@@ -191,7 +191,7 @@ class SheetCells(XmlReader):
         self._is_full = False
 
     def apply(self, row: int, left: int, texts: list[str]) -> None:
-        """Write what is shown into the texts of a row whose first cell is in column ``left``."""
+        """Replace the texts of a row by what its cells show; the first is in column ``left``."""
         for column in [c for c in self.shown.get(row, ()) if 0 <= c - left < len(texts)]:
             texts[column - left] = self.shown[row].pop(column)
         for column in [c for c in self.links.get(row, ()) if 0 <= c - left < len(texts)]:
@@ -203,7 +203,7 @@ class SheetCells(XmlReader):
         return row in self.shown or row in self.links
 
     def rest(self) -> Iterator[str]:
-        """Yield cell and text of what no row of values had a place for."""
+        """Yield the texts outside of all rows of values, each with the name of its cell."""
         for cells in (self.shown, self.links):
             for row, columns in sorted(cells.items()):
                 for column, text in sorted(columns.items()):
@@ -283,7 +283,7 @@ def _put(cells: dict[int, dict[int, str]], place: str, text: str) -> None:
 
 
 def look_over(source: Path) -> dict[str, Hidden]:
-    """Return what the sheets of an XLSX hide, by part.
+    """Return the hidden rows and columns of the sheets of an XLSX, by part.
 
     Raises NoText if far cells would cost calamine too much.
     """

@@ -70,7 +70,7 @@ class Hidden:
         return False
 
     def told(self, right: int) -> str:
-        """Return what is hidden up to a column: ", hidden rows 3-4, hidden columns C"."""
+        """Return the hidden rows and columns in words: ", hidden rows 3-4, hidden columns C"."""
         columns = [(a, min(b, right)) for a, b in self.columns if a <= right]
         texts = (
             _listed("row", self.rows, lambda number: str(number + 1)),
@@ -151,7 +151,7 @@ class Looks:
 
 
 def look_of(code: str, font: str) -> Formatter | None:
-    """Return what writes the cells of a format code and a font, None if neither changes them."""
+    """Return the formatter of cells with a format code and a font, None if neither changes them."""
     return _signs(font) if is_symbol_font(font) else formatter(code)
 
 

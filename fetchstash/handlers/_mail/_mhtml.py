@@ -100,7 +100,7 @@ def _location(part: email.message.Message) -> str:
 
 
 def _by_name(pages: list[email.message.Message]) -> dict[str, email.message.Message]:
-    """Return the pages by what frames call them: their addresses, and "cid:" with their ids."""
+    """Return the pages by the addresses that frames use: their own, and "cid:" with their ids."""
     named: dict[str, email.message.Message] = {}
     for part in pages:
         number = str(part.get("Content-ID") or "").strip().strip("<>")

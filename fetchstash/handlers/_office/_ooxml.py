@@ -142,7 +142,7 @@ def write_diagram(model: Node, label: str, prose: Prose) -> None:
 
 
 def embedded(program: str, part: str) -> str:
-    """Return what names an embedded object: ``[embedded: Excel.Sheet.12 (Sheet1.xlsx)]``."""
+    """Return the name of an embedded object: ``[embedded: Excel.Sheet.12 (Sheet1.xlsx)]``."""
     name = " ".join(program.split())[:60]
     file = posixpath.basename(part)[:60]
     return f" [embedded: {name or 'object'}{f' ({file})' if file else ''}] " if name or file else ""
@@ -197,7 +197,7 @@ class TextReader(XmlReader):
             self.close(name)
 
     def skip(self) -> None:
-        """Leave out what the element holds whose start is taken just now."""
+        """Skip the content of the element that has just started."""
         self._skipping = 1
 
     def text(self, data: str) -> None:

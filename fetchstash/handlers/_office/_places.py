@@ -104,7 +104,7 @@ def _ordered(shapes: list[Shape], near: float, depth: int = 0) -> Iterator[Shape
 
 
 def _bands(shapes: list[Shape], near: float) -> Iterator[list[Shape]]:
-    """Yield what stands below each other; bands that the same columns run through are one."""
+    """Yield the shapes in horizontal bands, from the top; bands with the same columns are one."""
     band: list[Shape] = []
     for below in _cut(shapes, across=False):
         if band and not (_is_near(band, below, near) and len(_cut(band + below, across=True)) > 1):

@@ -281,7 +281,7 @@ class _Reader(TextReader):
                 self._open_within(name, get)
 
     def _open_within(self, name: str, get: Callable[[str], str]) -> None:
-        """Take what stands in a paragraph."""
+        """Take the start of an element within a paragraph."""
         match name:
             case "rPr":
                 raised = get("baseline")
