@@ -418,3 +418,38 @@ def test_no_word_of_a_table_is_lost_and_none_changes_its_place_in_its_cell(
         assert places == sorted(places)
     expected = [word for row in cells for cell in row for word in cell.split()]
     assert sorted(word for word in words if word.startswith("qyw")) == sorted(expected)
+
+
+def test_labels_and_their_values_stand_line_by_line(read: Read) -> None:
+    rows = (("Name:", "Ada North"), ("Street:", "Quay road 5"), ("City:", "Hamburg"))
+    drawn = b"".join(
+        text(60, 700 - 13 * n, label) + text(160, 700 - 13 * n, value)
+        for n, (label, value) in enumerate(rows)
+    )
+    _, shown = read("pdf", pages(drawn))
+    assert "Name: Ada North\n\nStreet: Quay road 5\n\nCity: Hamburg\n" in shown
+
+
+def test_the_title_of_a_page_that_holds_a_table_alone_is_a_heading(read: Read) -> None:
+    rows = (("Pos", "Article"), ("1", "Rope"), ("2", "Anchor"))
+    drawn = text(60, 760, "Invoice", size=18) + grid((60, 160, 260), (640, 660, 680, 700))
+    for row, cells in enumerate(rows):
+        drawn += b"".join(text(64 + 100 * n, 686 - 20 * row, c) for n, c in enumerate(cells))
+    _, shown = read("pdf", pages(drawn))
+    assert "# Invoice\n\n| Pos | Article |\n" in shown
+
+
+def test_what_a_password_field_hides_is_not_shown(read: Read) -> None:
+    box = "<< /Type /Annot /Subtype /Widget /FT /Tx /T (Key) /V (TWILIGHT) /Rect [120 776 300 792]"
+    data = write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Annots [6 0 R] /Resources %s >>"
+            % b"<< /Font << /F1 3 0 R >> >>",
+            stream(text(60, 780, "Key:")),
+            f"{box} /Ff 8192 >>".encode(),
+        ]
+    )
+    assert read("pdf", data)[1] == "[Page 1]\nKey:\n\n"

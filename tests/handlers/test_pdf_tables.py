@@ -382,3 +382,27 @@ def test_a_cell_of_very_many_lines_is_not_taken_apart(read: Read) -> None:
     )
     _, shown = read("pdf", pages(content + small))
     assert "999" in shown
+
+
+def test_names_of_columns_above_the_first_rule_are_the_header(read: Read) -> None:
+    """Programs that rule below each row draw none above the first."""
+    rows = (("Gauge", "Reading", "Remark"), ("Alpha", "1.25", "high"), ("Bravo", "3.10", "low"))
+    drawn = b"".join(
+        b"".join(text(60 + 100 * n, 700 - 20 * row, cell) for n, cell in enumerate(cells))
+        + line(60, 694 - 20 * row, 340, 694 - 20 * row)
+        for row, cells in enumerate(rows)
+    )
+    _, shown = read("pdf", pages(drawn))
+    assert "| Gauge | Reading | Remark |\n| --- | --- | --- |\n| Alpha | 1.25 | high |\n" in shown
+
+
+def test_a_row_without_its_value_keeps_its_other_cells(read: Read) -> None:
+    rows = (("Alpha", "1.25", "dry"), ("Bravo", "", "happy"), ("Young pier", "3.10", "queue"))
+    drawn = line(60, 714, 340, 714) + line(60, 694, 340, 694) + line(60, 630, 340, 630)
+    drawn += text(60, 700, "Gauge") + text(160, 700, "Reading") + text(260, 700, "Remark")
+    for row, cells in enumerate(rows):
+        for column, cell in enumerate(cells):
+            if cell:
+                drawn += text(60 + 100 * column, 680 - 18 * row, cell)
+    _, shown = read("pdf", pages(drawn))
+    assert "| Bravo |  | happy |\n| Young pier | 3.10 | queue |\n" in shown

@@ -15,6 +15,8 @@ _MAX_CHARS = 4_000
 _MAX_PAIRS = 2_000_000
 # Fields that are hidden, or not shown on a screen (ISO 32000-1, table 165).
 _UNSEEN = 1 << 1 | 1 << 5
+# Fields whose value is shown as asterisks (table 228).
+_PASSWORD = 1 << 13
 _WIDTH = 0.5
 _NEAREST = 250.0
 
@@ -117,6 +119,10 @@ def _text(form: Any, annotation: Any) -> str:
             if raw.FPDFAnnot_IsOptionSelected(form, annotation, index)
         )
         return ", ".join(filter(None, chosen))
+    if kind == raw.FPDF_FORMFIELD_TEXTFIELD:
+        flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
+        if flags & _PASSWORD:  # nobody sees it
+            return ""
     if kind in {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX}:
         return _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     return ""

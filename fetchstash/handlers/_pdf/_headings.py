@@ -72,10 +72,14 @@ class Headings:
         """Mark headings on ``pages``, which come in order."""
         pages = list(pages)
         for page in pages:
-            for paragraph in page.paragraphs():
-                count = len(paragraph.text)
-                self._sizes[_size(paragraph)] += count
-                self._bold[paragraph.bold] += count
+            for block in page.blocks:
+                if isinstance(block, Paragraph):
+                    count = len(block.text)
+                    self._sizes[_size(block)] += count
+                    self._bold[block.bold] += count
+                elif isinstance(block, Table):
+                    for word in block.words:
+                        self._sizes[round(2 * word.size) / 2] += len(word.text)
         if not self._sizes:
             return
         body = self._sizes.most_common(1)[0][0]

@@ -22,6 +22,8 @@ _FOLLOWS = 2.6
 _WIDER = 1.22
 _INDENT = 0.8
 _SAME_SIZE = 0.08
+# Values stand this far behind their labels, in sizes, and under each other this exactly, in points.
+_STOP, _SAME_STOP = 1.5, 1.0
 
 BULLETS = "•◦▪▸▹►‣●○■□◆◇\u2013—∙·✓✔✗✘☐☑☒❑❒⧫➢➤❖\uf0b7\uf0a7\uf0d8\uf076\uf06e"
 _BULLET = re.compile(rf"[{BULLETS}*\-]")
@@ -36,7 +38,8 @@ HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
 class Line:
     """Words that follow each other on one line, in reading order.
 
-    ``level`` is that of the heading that the document's tags make it, 0 for none.
+    ``level`` is that of the heading that the document's tags make it, 0 for none. ``stops`` are
+    the ends of its pieces behind wide gaps, as tabs and columns leave them.
     """
 
     __slots__ = (
@@ -47,6 +50,7 @@ class Line:
         "level",
         "right",
         "size",
+        "stops",
         "style",
         "text",
         "words",
@@ -74,6 +78,7 @@ class Line:
         self.style = Style()
         self.is_rtl = False
         self.level = 0
+        self.stops: Sequence[tuple[float, float]] = ()
 
     @property
     def box(self) -> Box:
@@ -122,10 +127,18 @@ def joined(pieces: Sequence[Line]) -> list[Line]:
                 lines[-1].append(piece)
                 continue
         lines.append([piece])
-    return [
-        line[0] if len(line) == 1 else Line([word for piece in line for word in piece.words])
-        for line in lines
-    ]
+    out: list[Line] = []
+    for line in lines:
+        if len(line) > 1:
+            out.append(Line([word for piece in line for word in piece.words]))
+            out[-1].stops = [
+                (piece.left, piece.right)
+                for before, piece in pairwise(line)
+                if max(piece.left - before.right, before.left - piece.right) > _STOP * piece.size
+            ]
+        else:
+            out.append(line[0])
+    return out
 
 
 def in_order(blocks: Sequence["Chain"]) -> list["Chain"]:
@@ -302,7 +315,7 @@ def _begins(group: Sequence[Line], line: Line, is_apart: bool, left: float, righ
         return False
     if before.words[-1].broken or _HYPHEN.search(before.text):
         return False
-    if mark_of(line):
+    if mark_of(line) or (line.stops and before.stops and _are_aligned(line, before)):
         return True
     if line.is_rtl:
         room, start = before.left - left, line.words[0]
@@ -317,6 +330,14 @@ def _begins(group: Sequence[Line], line: Line, is_apart: bool, left: float, righ
     if step < -_INDENT * line.size and len(group) > 1 and not mark_of(group[0]):
         return True
     return is_short
+
+
+def _are_aligned(line: Line, before: Line) -> bool:
+    """Return whether lines go on at one place behind wide gaps: labels and their values."""
+    return len(line.stops) == len(before.stops) and all(
+        min(abs(left - other[0]), abs(right - other[1])) < _SAME_STOP
+        for (left, right), other in zip(line.stops, before.stops, strict=True)
+    )
 
 
 def mark_of(line: Line) -> str:

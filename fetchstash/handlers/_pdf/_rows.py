@@ -305,14 +305,23 @@ def _by_anchors(stacks: Sequence[_Stack], anchors: Sequence[float]) -> list[Row]
     rows: dict[float, list[list[Word]]] = {
         anchor: [list[Word]() for _ in stacks] for anchor in anchors
     }
+    places = [[stack.row_of(n, anchors) for n in range(len(stack.lines))] for stack in stacks]
+    # Rows without a value: what stands beside their lines belongs to them.
+    others = [
+        stack.middles[n]
+        for stack, found in zip(stacks, places, strict=True)
+        for n, place in enumerate(found)
+        if place is None
+    ]
     for column, stack in enumerate(stacks):
         for number, line in enumerate(stack.lines):
             if is_shared and column == first:
                 for row in rows.values():
                     row[column] += line
                 continue
-            place = stack.row_of(number, anchors)
-            height = stack.middles[number] if place is None else anchors[place]
+            place, middle = places[column][number], stack.middles[number]
+            own = next((other for other in others if abs(other - middle) < 2), None)
+            height = middle if place is None else own or anchors[place]
             key = next((known for known in rows if abs(known - height) < 2), height)
             rows.setdefault(key, [[] for _ in stacks])[column] += line
     return [[cell_text(cell) for cell in rows[height]] for height in sorted(rows, reverse=True)]

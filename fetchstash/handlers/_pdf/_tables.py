@@ -264,6 +264,8 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
             held = [word for word in inside if bottom < word.middle < top]
             lines = [_Line(line) for line in lines_of(held)]
             between = sorted((y for y in ys if bottom < y < top), reverse=True)
+            if top == ys[0] and (header := _header_above(inside, top, lines)):
+                lines, between = [header, *lines], [top, *between]
             if table := _table(lines, between, is_ruled=True):
                 tables.append(table)
                 taken = set(map(id, table.words))
@@ -285,6 +287,19 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
         if table := _table(block, sorted(between, reverse=True), is_ruled=False):
             tables.append(table)
     return tables
+
+
+def _header_above(words: Sequence[Word], top: float, lines: Sequence[_Line]) -> _Line | None:
+    """Return the names of the columns where they stand on the first rule, and not below it."""
+    above = [word for word in words if top < word.middle < top + 1.5 * word.size]
+    found = lines_of(above)
+    if len(found) != 1:
+        return None
+    header = _Line(found[0])
+    count = len(header.phrases)
+    columns = _columns_of(lines)
+    fits = len(columns) == len(_columns_of([header, *lines])) == count
+    return header if count > 1 and fits else None
 
 
 def _families(rules: Sequence[Rule]) -> list[tuple[float, float, list[float]]]:
