@@ -69,7 +69,7 @@ class Draft:
         self.unit: SizeUnit = unit
         # Targets of stubs are stated in tokens; a token has about four bytes.
         self.scale = 4 if unit == "bytes" else 1
-        self.sizes = Sizes(state, unit)
+        self.sizes = Sizes(state, unit, forget=unit == "tokens")
         self.reused = self.stage = self.merged_messages = self.candidates = 0
         self.changes: dict[Place, Any] = {}
         self.new: list[Change] = []

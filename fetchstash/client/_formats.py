@@ -89,7 +89,7 @@ _CHAT_ROLES: dict[str, Role] = {
 
 def as_json(value: Any) -> str:
     """Return compact JSON of any value: bytes as the base64 that is sent, other objects as text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
+    return _ENCODER.encode(value)
 
 
 def _jsonable(value: Any) -> str:
@@ -98,6 +98,9 @@ def _jsonable(value: Any) -> str:
         return base64.b64encode(data).decode()
     return str(value)
 
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_jsonable)
+"""Made once: ``json.dumps`` makes one in each call that has options."""
 
 _TEXT_KEYS = ("text", "stdout", "stderr", "logs")
 """Where blocks and shell outputs have their text."""

@@ -39,7 +39,7 @@ SAMPLE_CHARS, SAMPLE_EVERY_CHARS, MOST_SAMPLES = 256, 4_096, 64
 """Samples are spread over the whole text, which is often made of unlike parts."""
 
 REMEMBERED_CHARS = 256
-"""A text that is shorter is counted faster than it is looked up."""
+"""A text that is shorter stands for itself in all keys: hashing it costs more than comparing it."""
 
 
 def size_in_bytes(value: Any) -> int:
@@ -80,15 +80,18 @@ class Sizes:
     """The sizes of parts in ``unit``; tokens are remembered in the state of a conversation.
 
     A long string is known again by its identity, and an equal one by its hash, wherever it stands.
-    Sizes not asked for since the last ``Sizes`` of the same state are forgotten.
+    With ``forget`` hashes are forgotten that were not asked for since the last ``Sizes`` that
+    forgot: whoever counts a conversation as it came says so, and not who counts what is sent, where
+    stubs stand for its long texts.
     """
 
-    def __init__(self, state: State, unit: SizeUnit = "tokens") -> None:
+    def __init__(self, state: State, unit: SizeUnit = "tokens", *, forget: bool = False) -> None:
         self._unit = unit
         self._counts = state.token_counts
-        self._before, self._digests = state.digests, dict[int, tuple[str | bytes, str]]()
+        self._before, self._digests = state.digests, state.digests
         self._containers: dict[int, _Container] = {}
-        state.digests = self._digests
+        if forget:
+            state.digests = self._digests = {}
 
     def of(self, part: Part) -> int:
         """Return the size of a part."""
@@ -124,9 +127,7 @@ class Sizes:
         return not isinstance(part.value, str) and self._container(part).media > 0
 
     def _count(self, text: str) -> int:
-        if len(text) < REMEMBERED_CHARS:
-            return text_tokens(text)
-        key = self._digest(text)
+        key = text if len(text) < REMEMBERED_CHARS else self._digest(text)
         if key not in self._counts:
             self._counts[key] = text_tokens(text)
         return self._counts[key]

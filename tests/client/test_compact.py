@@ -1,12 +1,25 @@
 """compact: lazy, in stages, sticky; what is critical goes last, and some of it never."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Format, Policy, State, Target, compact, orphans, rewrite
+from fetchstash.client import (
+    Format,
+    Policy,
+    Recovery,
+    Request,
+    State,
+    Target,
+    _sizes,
+    compact,
+    orphans,
+    rewrite,
+)
+from fetchstash.client._policy import content_hash
 from tests.client.conversations import FORMATS, Turn, blocks_of, medium, render, texts_of, turns
 from tests.client.fakes import Events, Kept, bytes_of, conversation, prose, tokens_of
 
@@ -429,3 +442,30 @@ def test_results_of_one_turn_that_are_too_large_together_share_the_room_evenly()
     assert compacted[-1] == results[-1]
     assert max(sizes[:3]) < min(sizes[:3]) * 1.2
     assert budget * 0.7 < sum(sizes) < budget
+
+
+def test_a_long_text_is_hashed_once_in_a_conversation_though_what_is_sent_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hashing every text anew in each step took half of its CPU in a history of 24 MB."""
+    hashed = Counter[str]()
+
+    def counting(content: str | bytes) -> str:
+        hashed[str(content[:12])] += len(content) > 1_000
+        return content_hash(content)
+
+    monkeypatch.setattr(_sizes, "content_hash", counting)
+    recovery = Recovery(Policy(window=8_000))
+    texts = [f"text {number:>4}. " + "word " * 4_000 for number in range(4)]
+    messages: list[Any] = [{"role": "user", "content": "Sum up."}]
+    for number, text in enumerate(texts):
+        function = {"name": "fetch", "arguments": "{}"}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": text},
+        ]
+        recovery.call(
+            lambda _, **__: {"usage": {"prompt_tokens": 10}}, Request(messages, "openai_chat")
+        )
+    assert {str(text[:12]): hashed[text[:12]] for text in texts} == {t[:12]: 1 for t in texts}

@@ -92,10 +92,12 @@ def _hiding(create: Any, name: str) -> Any:
     return hiding
 
 
-def _shown(body: Any) -> Any:
-    """Return a body with its messages in sight."""
-    hidden = {k: v.messages for k, v in an_object(body).items() if isinstance(v, _Hidden)}
-    return {**body, **hidden} if hidden else body
+def _shown(body: Any) -> tuple[Any, list[Any] | None]:
+    """Return a body with its messages in sight, and the messages if they were hidden."""
+    for name, value in an_object(body).items():
+        if isinstance(value, _Hidden):
+            return {**body, name: value.messages}, value.messages
+    return body, None
 
 
 def _mark_streams(responses: Any) -> None:
@@ -117,8 +119,8 @@ def _post(client: Any, recovery: Recovery) -> Any:
     stream: Any = recovery.aopen if asynchronous else recovery.open
 
     def recovering_post(path: str, **kwargs: Any) -> Any:
-        kwargs["body"] = _shown(kwargs.get("body"))
-        plan = _plan(path, kwargs)
+        kwargs["body"], plain = _shown(kwargs.get("body"))
+        plan = _plan(path, kwargs, plain)
         if plan is None:
             return post(path, **kwargs)
         shape, messages, held = plan
@@ -142,14 +144,17 @@ def _account(client: Any, kwargs: dict[str, Any]) -> str:
     return account_of(own or renewed or client.api_key, client.organization, client.project)
 
 
-def _plan(path: str, kwargs: dict[str, Any]) -> tuple[Shape, list[Any], bool | None] | None:
+def _plan(
+    path: str, kwargs: dict[str, Any], plain: list[Any] | None
+) -> tuple[Shape, list[Any], bool | None] | None:
     """Return the shape of a request, its messages, and whether its stream is held.
 
-    None where it does not recover. The SDK's own readers of streams cannot begin again, so that
-    theirs are held; a raw response is no stream yet (None).
+    ``plain`` are the messages if they are plain data already. None where it does not recover. The
+    SDK's own readers of streams cannot begin again, so that theirs are held; a raw response is no
+    stream yet (None).
     """
     shape, body = SHAPES.get(path), an_object(kwargs.get("body"))
-    messages = as_data(body.get(shape.messages)) if shape else None
+    messages = (plain or as_data(body.get(shape.messages))) if shape else None
     if shape is None or messages is None:
         return None
     headers = an_object(an_object(kwargs.get("options")).get("headers"))
