@@ -82,6 +82,10 @@ def walk(
         yield
     except expat.ExpatError as error:
         raise Reason.XML_DAMAGED.error(line=error.lineno) from None
+    except LookupError as error:
+        if type(error) is not LookupError:
+            raise  # of a reader: no encoding that expat asked Python for
+        raise Reason.XML_DAMAGED.error(line=1) from None
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:

@@ -616,6 +616,10 @@ test_an_unreadable_document_gives_one_clear_line = unreadable(
     {
         "nothing": (odf(""), "the document holds no text"),
         "open end": (odf("<text:p>"), "its XML is damaged"),
+        "encoding that is none": (
+            odf("", **{"content.xml": '<?xml version="1.0" encoding="decimal"?><o/>'}),
+            "its XML is damaged",
+        ),
         "deep": (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
         "encrypted": (
             odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}),

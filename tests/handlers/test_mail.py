@@ -413,6 +413,12 @@ FRAMES = {
         ),
         "Main.\n\nA.\n",
     ),
+    "an address that is none": (
+        archive("<p>Main.</p><iframe src=http://[x></iframe>").replace(
+            b"https://ex", b"http://[ex"
+        ),
+        "Main.\n",
+    ),
     "a frame of another site": (
         archive("<p>Main.</p><iframe src=cid:ad></iframe>", ad="<p>Buy.</p>"),
         "Main.\n",

@@ -62,6 +62,7 @@ STYLES = (
         labels(2, "a", num_suffix=")"),
         labels(3, "i", num_suffix=".").replace("/>", ' text:display-levels="2"/>'),
     )
+    + list_style("Far", labels(10**14, "1").replace("/>", f' text:display-levels="{10**14}"/>'))
     + list_style("Own", labels(1, "I", num_list_format="Art. %1%:"))
     + "<text:outline-style>"
     + labels(1, "1", num_suffix=".").replace("list-level-style-number", "outline-level-style")
@@ -165,6 +166,10 @@ CASES: Mapping[str, tuple[str, str]] = {
         + h("E", 2)
         + h("F", 1, 'text:is-list-header="true"'),
         "# 1. A\n\n## a) B\n\n## b) C\n\n# 2. D\n\n## a) E\n\n# F",
+    ),
+    "levels that nothing has": (
+        h("A", 10**12) + listed(item(p("b")), style="Far"),
+        "###### A\n\n- b",
     ),
     "headings in a list": (
         listed(item(h("A") + listed(item(h("B", 2)), style="")), style="Letters"),

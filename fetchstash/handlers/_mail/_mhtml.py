@@ -99,6 +99,20 @@ def _location(part: email.message.Message) -> str:
     return str(part.get("Content-Location") or "").strip()
 
 
+def _host(part: email.message.Message) -> str | None:
+    try:
+        return urlsplit(_location(part)).hostname
+    except ValueError:  # a bracket without the other
+        return None
+
+
+def _joined(base: str, address: str) -> str:
+    try:
+        return urljoin(base, address)
+    except ValueError:
+        return address
+
+
 def _by_name(pages: list[email.message.Message]) -> dict[str, email.message.Message]:
     """Return the pages by the addresses that frames use: their own, and "cid:" with their ids."""
     named: dict[str, email.message.Message] = {}
@@ -120,15 +134,15 @@ def _with_frames(
     shown = {id(part)}
 
     def filled(text: str, part: email.message.Message, depth: int) -> str:
-        here, host = _location(part), urlsplit(_location(part)).hostname
+        here, host = _location(part), _host(part)
 
         def frame(found: re.Match[str]) -> str:
             address = unescape(found[3])
-            held = pages.get(address) or pages.get(urljoin(here, address))
+            held = pages.get(address) or pages.get(_joined(here, address))
             if held is None or id(held) in shown or depth >= _MAX_DEPTH:
                 return found[0]
             is_inline = found[1].lower() == "iframe"
-            if is_inline and urlsplit(_location(held)).hostname not in {None, host}:
+            if is_inline and _host(held) not in {None, host}:
                 return found[0]
             shown.add(id(held))
             inner = decode(payload(held), held.get_content_charset() or "")

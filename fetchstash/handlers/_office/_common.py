@@ -190,6 +190,10 @@ class Slides:
         extracted.learn(pages=self.count, structure_info=summary, hidden_removed=self.hidden_shapes)
 
 
+MAX_LABEL = 100
+"""Of the label of a list's items, which stands before each of them."""
+
+
 def item_mark(label: str) -> str:
     """Return the mark of a list's item; a bare number gets the point that Markdown wants."""
     return f"{label}." if label.isalnum() else label

@@ -13,7 +13,7 @@ from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._fields import Form
-from fetchstash.handlers._office._odf_styles import OUTLINE, OdfStyles, TextStyle
+from fetchstash.handlers._office._odf_styles import MAX_LEVEL, OUTLINE, OdfStyles, TextStyle
 from fetchstash.handlers._office._ooxml import embedded
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
@@ -50,7 +50,7 @@ _UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px
 _LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)(cm|mm|in|pt|pc|px)")
 _FIELDS = "vnd.oasis.opendocument.field."
 _SIGNS = {"tab": "\t", "line-break": "\n"}
-_NUMBER = re.compile("%([1-9])%")  # of a level, in the label of a list
+_NUMBER = re.compile(r"%(\d{1,2})%")  # of a level, in the label of a list
 _SPACE = re.compile(r"[^\S ]\s*| \s+")  # any but a single space
 
 
@@ -228,7 +228,7 @@ class _Reader:
         shown = self._styles.text(style)
         if shown.look:
             shown = shown._replace(look=None)
-        level = number(get("outline-level"), 1) if name == "h" else shown.level
+        level = min(number(get("outline-level"), 1), MAX_LEVEL) if name == "h" else shown.level
         # A note or a box within hidden words is hidden with them.
         is_hidden = bool(shown.hides) or (
             bool(self._paragraphs) and self._paragraphs[-1].hides_words()
@@ -587,7 +587,7 @@ class _Reader:
         def shown(place: re.Match[str]) -> str:
             level = int(place[1])
             form = self._styles.list_level(style, level).form
-            return numeral(counts[level - 1], form) if form and level <= len(counts) else ""
+            return numeral(counts[level - 1], form) if form and 0 < level <= len(counts) else ""
 
         return _NUMBER.sub(shown, label).strip()
 

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from fetchstash.handlers._office._common import Look, number
+from fetchstash.handlers._office._common import MAX_LABEL, Look, number
 from fetchstash.handlers._symbols import is_symbol_font, telling_bullet
 
 _TITLES = {"Title": 1, "Subtitle": 2}
 _MAX_PARENTS = 10
+MAX_LEVEL = 10
+"""The deepest level of lists and headings that programs know."""
 _T = TypeVar("_T")
 
 
@@ -157,9 +159,10 @@ class OdfStyles:
 
 def _label(level: int, get: Callable[[str], str]) -> str:
     """Return the label of a numbered level (sections 19.502 f.), or that of LibreOffice."""
-    levels = range(max(level - number(get("display-levels"), 1), 0) + 1, level + 1)
-    numbers = ".".join(f"%{place}%" for place in levels)
-    return get("num-list-format") or f"{get('num-prefix')}{numbers}{get('num-suffix')}"
+    shown = min(number(get("display-levels"), 1), level, MAX_LEVEL)
+    numbers = ".".join(f"%{place}%" for place in range(level - shown + 1, level + 1))
+    label = get("num-list-format") or f"{get('num-prefix')}{numbers}{get('num-suffix')}"
+    return label[:MAX_LABEL]
 
 
 def _look(get: Callable[[str], str]) -> Look | None:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fetchstash.handlers._office._common import number
+from fetchstash.handlers._office._common import MAX_LABEL, number
 from fetchstash.handlers._prose import numeral
 from fetchstash.handlers._symbols import is_symbol_font, telling_bullet
 from fetchstash.handlers._xml import Tag
@@ -113,7 +113,7 @@ class Numbering:
                 case "start":
                     opened.start = number(get("val"), 1)
                 case "lvlText":
-                    opened.label = get("val")
+                    opened.label = get("val")[:MAX_LABEL]
                 case "isLgl":
                     opened.is_legal = get("val") not in OFF
                 case "lvlRestart":
