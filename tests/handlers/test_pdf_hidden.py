@@ -31,6 +31,9 @@ HIDDEN = {
     + b"Q\n"
     + BLACK,
     "white within a form": b"/Form Do\n",
+    "in a form whose layer is off": b"/Layered Do\n",
+    "a member of layers that are off": b"/OC /AllOff BDC\n" + SECRET + b"EMC\n",
+    "not a member of a layer that is on": b"/OC /NotOn BDC\n" + SECRET + b"EMC\n",
 }
 VISIBLE = {
     "black": SECRET,
@@ -42,6 +45,8 @@ VISIBLE = {
     "struck through": SECRET + box(50, 702, 300, 1),
     "without ink, as a scan's layer": b"3 Tr\n" + SECRET + b"0 Tr\n",
     "in a layer that is on": b"/OC /On BDC\n" + SECRET + b"EMC\n",
+    "in a form whose layer is on": b"/LayeredOn Do\n",
+    "a member of a layer that is on": b"/OC /AnyOn BDC\n" + SECRET + b"EMC\n",
 }
 
 
@@ -49,7 +54,8 @@ def document(content: bytes) -> bytes:
     """Return a page with states of transparency, two layers and a form."""
     states = (
         "/ExtGState << /Faint << /ca 0 /CA 0 >> /Half << /ca .4 >> /Plain << /ca 1 /CA 1 >> >>"
-        " /Properties << /Off 6 0 R /On 7 0 R >> /XObject << /Form 8 0 R >>"
+        " /Properties << /Off 6 0 R /On 7 0 R /AllOff 9 0 R /AnyOn 10 0 R /NotOn 11 0 R >>"
+        " /XObject << /Form 8 0 R /Layered 12 0 R /LayeredOn 13 0 R >>"
     )
     fonts = "/Font << /F1 3 0 R >>"
     resources = f"<< {fonts} {states} >>"
@@ -65,6 +71,11 @@ def document(content: bytes) -> bytes:
             b"<< /Type /OCG /Name (Notes) >>",
             b"<< /Type /OCG /Name (Plan) >>",
             stream(WHITE + SECRET, form),
+            b"<< /Type /OCMD /OCGs [6 0 R] >>",
+            b"<< /Type /OCMD /OCGs [6 0 R 7 0 R] /P /AnyOn >>",
+            b"<< /Type /OCMD /OCGs [7 0 R] /P /AllOff >>",
+            stream(SECRET, f"{form} /OC 6 0 R"),
+            stream(SECRET, f"{form} /OC 7 0 R"),
         ]
     )
 

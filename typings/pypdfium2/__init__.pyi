@@ -9,8 +9,12 @@ from pypdfium2.raw import FPDF_PAGE, FPDF_PAGEOBJECT, FPDF_TEXTPAGE
 class PdfiumError(RuntimeError):
     err_code: int | None
 
+class PdfPosConv:
+    def to_bitmap(self, page_x: float, page_y: float) -> tuple[int, int]: ...
+
 class PdfBitmap:
     def to_pil(self) -> Image: ...
+    def get_posconv(self, page: PdfPage) -> PdfPosConv: ...
     def close(self) -> None: ...
 
 class PdfTextPage:
@@ -48,6 +52,7 @@ class PdfPage:
         self,
         scale: float = ...,
         *,
+        grayscale: bool = ...,
         rev_byteorder: bool = ...,
         fill_color: tuple[int, int, int, int] = ...,
     ) -> PdfBitmap: ...

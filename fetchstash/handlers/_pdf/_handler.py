@@ -21,6 +21,7 @@ from fetchstash.handlers._parts import LEFT_OUT, Beside, Reading, Streamed, boun
 from fetchstash.handlers._pdf import PdfReason, mend
 from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fields, read_notes
 from fetchstash.handlers._pdf._headings import Bookmark, Page
+from fetchstash.handlers._pdf._hidden import has_layered_forms
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageReader, PageWriter, page_parts
 from fetchstash.handlers._pdf._tags import is_tagged
@@ -236,7 +237,11 @@ def _pages(
     filled = has_form(document)
     images, reader = (
         PageImages() if are_in(fallback.source) else None,
-        PageReader(fallback.layers_off, tagged=is_tagged(document)),
+        PageReader(
+            fallback.layers_off,
+            layered_forms=has_layered_forms(fallback.source),
+            tagged=is_tagged(document),
+        ),
     )
 
     def read(index: int) -> Page:

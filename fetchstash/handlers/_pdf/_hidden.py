@@ -3,10 +3,14 @@
 Text without ink (render mode 3) is none of it: it is the layer of a scan, and is kept.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from ctypes import byref, c_float, c_int, c_uint, c_ulong, c_ushort, c_void_p, cast
 from itertools import islice
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fetchstash.handlers._pdf._objects import PLAIN, Matrix, moved, product
@@ -23,6 +27,10 @@ _MAX_LOOKS, _MAX_PAIRS = 100_000, 2_000_000
 # Of 255: lighter is white, fainter is not seen, and what is not as dense covers nothing.
 WHITE, FAINT, _DENSE = 250, 12, 250
 _SMALL = 4.0
+# A form in a layer names it in its dictionary.
+_LAYERED = re.compile(rb"/OC[ \t\r\n]{1,4}\d{1,10}[ \t\r\n]|/OC[ \t\r\n]{0,4}<<")
+# Pictures in which texts are looked for, in pixels a point; of one grey but for so much.
+_SCALE, _MAX_EDGE, _FLAT = 2.0, 3_000, 2
 # A picture of so much of a page is a scan, whose text lies under it.
 _SCAN = 0.5
 
@@ -35,10 +43,13 @@ class _Item(NamedTuple):
     matrix: Matrix
 
 
-def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> set[int]:
+def hidden_texts(
+    page: "PdfPage", layers_off: Callable[[], frozenset[str]], *, has_layered_forms: bool
+) -> set[int]:
     """Return the addresses of the text objects of a page that nobody sees.
 
-    ``layers_off`` names the layers that are off when the document is opened.
+    ``layers_off`` names the layers that are off when the document is opened. ``has_layered_forms``:
+    forms of the document may be in layers, too.
     """
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
@@ -52,8 +63,9 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
     at = looks.at_colours
     hidden: set[int] = set()
     texts: list[int] = []
+    unsure: list[_Item] = []
     last_fill = 0
-    for place, (item, kind, _) in enumerate(items):
+    for place, (item, kind, matrix) in enumerate(items):
         if kind != text:
             last_fill = place
             continue
@@ -66,8 +78,15 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
             is_faint
             and mode_of(item) in {0, 4}
             and (alpha.value <= FAINT or not looks.is_on_ink(place))
-        ) or (marks_of(item) and _is_off(item, layers_off)):
+        ):
             hidden.add(_address(item))
+        elif marks_of(item) and (names := _layers(item)):
+            if not layers_off().isdisjoint(names):
+                hidden.add(_address(item))
+            elif "" in names:
+                unsure.append(items[place])
+        elif has_layered_forms and matrix is not PLAIN:
+            unsure.append(items[place])
     if texts and last_fill > texts[0]:
         painted = ((at, items[at]) for at in range(texts[0], last_fill + 1))
         most = min(_MAX_COVERS, _MAX_PAIRS // len(texts))
@@ -80,7 +99,39 @@ def hidden_texts(page: "PdfPage", layers_off: Callable[[], frozenset[str]]) -> s
             is_under = any(_holds(cover, box) for _, cover in covers)
             if is_under and mode_of(item) != invisible:
                 hidden.add(_address(item))
+    if unsure and layers_off():
+        drawn = [item for item in unsure if mode_of(item.item) != invisible]
+        hidden.update(_undrawn(page, [(_address(item.item), looks.box(item)) for item in drawn]))
     return hidden
+
+
+def has_layered_forms(source: Path) -> bool:
+    """Return whether a file holds forms that name a layer (ISO 32000-1, section 8.11.3.3).
+
+    The dictionary of a form is that of a stream, which is never compressed.
+    """
+    with source.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return _LAYERED.search(data) is not None
+
+
+def _undrawn(page: "PdfPage", texts: Sequence[tuple[int, Box]]) -> Iterator[int]:
+    """Yield the addresses of texts that a picture of the page does not show.
+
+    pdfium tells neither which layers a membership dictionary names nor the layer of a form, but it
+    does not draw what is off. A text over others stays.
+    """
+    scale = min(_SCALE, _MAX_EDGE / max(*page.get_size(), 1.0))
+    with closing(page.render(scale=scale, grayscale=True)) as bitmap:
+        picture = bitmap.to_pil()
+        to_bitmap = bitmap.get_posconv(page).to_bitmap
+        for address, (left, bottom, right, top) in texts:
+            (a, b), (c, d) = to_bitmap(left, bottom), to_bitmap(right, top)
+            x0, y0 = max(min(a, c), 0), max(min(b, d), 0)
+            x1, y1 = min(max(a, c) + 1, picture.width), min(max(b, d) + 1, picture.height)
+            if x0 < x1 and y0 < y1:
+                greys = picture.crop((x0, y0, x1, y1)).tobytes()
+                if max(greys) - min(greys) <= _FLAT:
+                    yield address
 
 
 class _Looks:
@@ -201,10 +252,14 @@ def _holds(cover: Box, box: Box) -> bool:
     )
 
 
-def _is_off(item: Any, layers_off: Callable[[], frozenset[str]]) -> bool:
-    """Return whether a text stands in a layer that is off (ISO 32000-1, section 8.11)."""
+def _layers(item: Any) -> list[str]:
+    """Return the names of the layers that a text stands in (ISO 32000-1, section 8.11).
+
+    A membership dictionary, which names layers indirectly, has the name "".
+    """
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
+    names: list[str] = []
     for index in range(min(raw.FPDFPageObj_CountMarks(item), 8)):
         mark = raw.FPDFPageObj_GetMark(item, index)
         buffer, length = (c_ushort * 128)(), c_ulong()
@@ -212,7 +267,7 @@ def _is_off(item: Any, layers_off: Callable[[], frozenset[str]]) -> bool:
         if bytes(buffer)[: length.value].decode("utf-16-le", "replace").strip("\0") != "OC":
             continue
         if raw.FPDFPageObjMark_GetParamStringValue(mark, b"Name", buffer, 256, byref(length)):
-            name = bytes(buffer)[: length.value].decode("utf-16-le", "replace").strip("\0")
-            if name in layers_off():
-                return True
-    return False
+            names.append(bytes(buffer)[: length.value].decode("utf-16-le", "replace").strip("\0"))
+        else:
+            names.append("")
+    return names

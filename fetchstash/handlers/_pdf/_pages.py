@@ -81,13 +81,15 @@ Block = str | Title | Heading | Table
 class PageReader:
     """Reads pages as blocks in reading order; ``hidden`` counts the texts that nobody sees.
 
-    ``layers_off`` returns the names of the layers that are off. ``tagged``: the document may name
-    its headings.
+    ``layers_off`` returns the names of the layers that are off. ``layered_forms``: forms may be in
+    layers. ``tagged``: the document may name its headings.
     """
 
-    def __init__(self, layers_off: Callable[[], frozenset[str]], *, tagged: bool) -> None:
+    def __init__(
+        self, layers_off: Callable[[], frozenset[str]], *, layered_forms: bool, tagged: bool
+    ) -> None:
         self.hidden = 0
-        self._layers_off, self._tagged = layers_off, tagged
+        self._layers_off, self._layered_forms, self._tagged = layers_off, layered_forms, tagged
         self._left = _MAX_PAGES
         self._chars = self._mono = 0
 
@@ -108,7 +110,7 @@ class PageReader:
         glyphs = Glyphs(text_page, chars)
         beside = straightened(glyphs)
         words = read_words(glyphs, beside)
-        if hidden := hidden_texts(page, self._layers_off):
+        if hidden := hidden_texts(page, self._layers_off, has_layered_forms=self._layered_forms):
             starts = [*(word.first for word in words), *(first for first, _ in beside)]
             gone = hidden_chars(text_page, hidden, starts)
             self.hidden += len(hidden) if gone else 0
