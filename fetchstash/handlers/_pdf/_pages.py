@@ -9,6 +9,7 @@ from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._parts import Beside, blank_page
 from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
 from fetchstash.handlers._pdf._forms import Field, placed
+from fetchstash.handlers._pdf._grids import fill, grids
 from fetchstash.handlers._pdf._headings import Bookmark, Headings, Margins, Page
 from fetchstash.handlers._pdf._hidden import hidden_chars, hidden_texts
 from fetchstash.handlers._pdf._layout import (
@@ -29,7 +30,7 @@ from fetchstash.handlers._pdf._layout import (
 from fetchstash.handlers._pdf._objects import read_rules
 from fetchstash.handlers._pdf._rows import Row
 from fetchstash.handlers._pdf._rtl import in_reading_order
-from fetchstash.handlers._pdf._tables import Table, fill, grids, open_tables
+from fetchstash.handlers._pdf._tables import Table, open_tables
 from fetchstash.handlers._pdf._tags import heading_levels
 from fetchstash.handlers._pdf._words import (
     Box,

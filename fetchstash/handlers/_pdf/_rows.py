@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 from fetchstash.handlers._pdf._layout import together
-from fetchstash.handlers._pdf._words import Word
+from fetchstash.handlers._pdf._words import RTL, Word
 
 Row = list[str]
 # Finding the row of each line takes quadratic time.
@@ -358,3 +358,26 @@ def _bound(gaps: Sequence[float]) -> float:
         return 0.0
     ratio, narrow, wide = max(jumps)
     return (narrow + wide) / 2 if ratio >= _ROWS_APART else 0.0
+
+
+def is_from_right(rows: Sequence[Row]) -> bool:
+    """Return whether the columns of a table are read from the right."""
+    text = "".join(cell for row in rows for cell in row)
+    letters = len(RTL.findall(text))
+    return letters > 0 and 2 * letters > sum(map(str.isalpha, text))
+
+
+def follow(lines: Iterable[Sequence[Word]]) -> bool:
+    """Return whether each line follows those before it in the file."""
+    last = -1
+    for line in lines:
+        places = [word.first for word in line]
+        if places and min(places) < last:
+            return False
+        last = max([last, *places])
+    return True
+
+
+def is_in_order(cell: Sequence[Word]) -> bool:
+    """Return whether the lines of a cell stand, down the page, in the order of the file."""
+    return follow(lines_of(cell))
