@@ -22,7 +22,7 @@ from fetchstash.server.tools import tool_specs
 from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
 from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS
-from scripts.make import recipes, surface, tables
+from scripts.make import recipes, recording, surface, tables
 from tests.loopback import Site
 
 ROOT = Path(__file__).parents[1]
@@ -102,6 +102,14 @@ def reference(_: str) -> str:
 def test_a_page_shows_what_the_code_says(name: str, make: Callable[[str], str]) -> None:
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert make(page) == page, RENEW
+
+
+def test_the_terminal_of_the_readme_shows_the_first_recipe() -> None:
+    made = recording.picture((ROOT / "docs/recipes.md").read_text(encoding="utf-8"))
+    assert (ROOT / "docs/terminal.svg").read_text(encoding="utf-8") == made, RENEW
+    assert re.findall(r">\$</tspan>.*?> fetchstash (\w+)", made) == ["fetch", "grep", "slice"]
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert "(docs/terminal.svg)" in first_screen
 
 
 def headings(page: str) -> set[str]:
@@ -298,7 +306,7 @@ def test_readme_compares_by_the_rows_that_the_comparison_printed() -> None:
 def test_readme_has_a_line_to_install_for_each_host_and_at_most_150_lines() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.count("\n") <= 150
-    assert readme.count("![") == 1
+    assert readme.count("![") == 2  # a terminal, and what it is good for
     for host in HOSTS.values():
         line = " ".join(host.add("fetchstash", ["uvx", "fetchstash"])) if host.program else ""
         assert re.search(

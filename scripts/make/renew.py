@@ -8,7 +8,7 @@ A name that is gone or changed in tests/surface.txt breaks the programs of users
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts.make import recipes, surface, tables
+from scripts.make import recipes, recording, surface, tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +24,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "docs/handlers.md": tables.with_formats,
     "llms.txt": lambda _: tables.llms_txt(read),
     "docs/recipes.md": recipes.run_again,
+    "docs/terminal.svg": lambda _: recording.picture(read("docs/recipes.md")),
     "docs/reference.md": lambda _: surface.reference(),
     "tests/surface.txt": lambda _: surface.lines(),
 }
