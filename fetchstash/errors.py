@@ -207,9 +207,19 @@ class OverQuota(FetchstashError):
 
 
 class StoreError(FetchstashError):
-    """The disk, the catalogue or the bucket failed."""
+    """The disk, the catalogue or the bucket failed.
+
+    ``lasting``: trying again does not help. Clients of a service are told what happened, which
+    names no place, and of other failures only that there was one.
+    """
 
     code = "store_error"
+
+    def __init__(
+        self, what: str, next_step: str, *calls: Call, lasting: bool = False, **details: Any
+    ) -> None:
+        super().__init__(what, next_step, *calls, **details)
+        self.lasting = lasting
 
 
 class ServerFailed(FetchstashError):

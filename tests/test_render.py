@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fetchstash.config import load
-from fetchstash.errors import BadArgument, Call, FetchFailed, NoText, OutOfRange
+from fetchstash.errors import BadArgument, Call, FetchFailed, NoText, OutOfRange, StoreError
 from fetchstash.render import Host, View, error_line, size, view_of
 from fetchstash.stash import (
     ArtifactMatches,
@@ -24,6 +24,9 @@ from fetchstash.stash import (
     StoredDocument,
 )
 from fetchstash.store import Facts, GrepQuery, Line, Passage
+from fetchstash.store._bucket import _failure  # pyright: ignore[reportPrivateUsage]
+from fetchstash.store._disk import store_is_gone
+from fetchstash.store._schema import STEPS, refuse_newer
 from fetchstash.text import ViewLimits
 from fetchstash.text.facts import PAGE_VERDICTS
 from fetchstash.text.ranges import Heading, Preview
@@ -810,3 +813,30 @@ def test_a_list_of_a_hundred_tells_each_from_the_others_in_few_tokens() -> None:
     assert rows[4].endswith(" Installation docs.example.org/guide/4/index.html, 2k")
     assert estimate("\n".join(rows)) <= 2_000
     assert "[Showing 100 of 240. artifact_search finds passages in all of them.]" in text
+
+
+def newer_schema() -> StoreError:
+    with pytest.raises(StoreError) as raised:
+        refuse_newer(len(STEPS) + 1)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (store_is_gone(), "The store of this tenant is gone"),
+        (newer_schema(), "The store was written by a newer fetchstash"),
+        (_failure("RequestTimeTooSkewed"), "This machine's clock differs from the bucket's."),
+        (_failure("status code: 403"), "The bucket refused the credentials (status 403)."),
+    ],
+    ids=["deleted tenant", "newer schema", "wrong clock", "rights"],
+)
+def test_a_client_elsewhere_is_told_to_try_again_only_where_that_helps(
+    error: StoreError, said: str
+) -> None:
+    line = Host(local=False).shown(error).line()
+    assert said in line
+    assert line.endswith("Trying again does not help: whoever runs the service has to see to it.")
+    for passing in (_failure("status code: 503"), StoreError("/srv/store broke.", "Look.")):
+        assert "Try again" in Host(local=False).shown(passing).line()
+    assert Host().shown(error) is error

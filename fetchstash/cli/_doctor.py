@@ -117,7 +117,7 @@ async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     if not bucket_url(store.url) and not store.catalog and not folder.exists():
         return [_no_store_yet(folder)]
     try:
-        names = await stores_of(store)
+        names = await stores_of(store) or [""]
     except FetchstashError as error:
         return [Diagnosis("fault", f"store: {error.what}", error.advice(as_command))]
     # A service's own folder has tokens and the like, and need not be a store.

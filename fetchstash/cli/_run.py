@@ -216,7 +216,7 @@ def with_every_stash(settings: Settings, work: "Callable[[Sequence[Stash]], Awai
                 await opened.enter_async_context(
                     open_stash(settings.for_tenant(name) if name else settings)
                 )
-                for name in await stores_of(settings.store)
+                for name in await stores_of(settings.store) or [""]
             ]
             return await work(stashes)
 

@@ -127,9 +127,15 @@ class Host:
         return self.face.word
 
     def shown(self, error: FetchstashError) -> FetchstashError:
-        """Return an error for this host: only a local one is told paths of the store."""
+        """Return an error for this host: only a local one is told paths of the store.
+
+        Another is told to try again only where that can help.
+        """
         if self.local or not isinstance(error, StoreError):
             return error
+        if error.lasting:
+            step = "Trying again does not help: whoever runs the service has to see to it."
+            return StoreError(error.what, step, lasting=True)
         return StoreError(
             "The store failed.",
             "Try again, or fetch the document anew; the operator's log says why.",

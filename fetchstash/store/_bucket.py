@@ -265,5 +265,6 @@ def _failure(text: str) -> StoreError:
     """Return the error for an obstore failure. Only its HTTP status is quoted."""
     for sign, what, step in _FAILURES:
         if match := re.search(sign, text):
-            return StoreError(what.format(*match.groups()), step)
+            lasting = not step.startswith(("Try again", "Fetch"))
+            return StoreError(what.format(*match.groups()), step, lasting=lasting)
     raise AssertionError("the last sign is in every text")

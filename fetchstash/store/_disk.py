@@ -36,7 +36,7 @@ OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
 def store_is_gone() -> StoreError:
     """Return the error for the store of a tenant that was deleted, or of a lost database."""
     what = "The store of this tenant is gone: the tenant was deleted, or the database replaced."
-    return StoreError(what, "Ask whoever runs the service.")
+    return StoreError(what, "Ask whoever runs the service.", lasting=True)
 
 
 def not_stored(url: str) -> UnknownRef:

@@ -111,13 +111,14 @@ async def tenants_of(limits: StoreLimits) -> list[str]:
 async def stores_of(limits: StoreLimits) -> list[str]:
     """Return the tenants whose stores the settings lead to; "" is the base store.
 
-    A service in a folder keeps nothing in its own: where that never was a store, it is none.
+    A service in a folder keeps nothing in its own: where that never was a store, it is none. In a
+    new folder there is none at all.
     """
     if limits.url == "memory:" or limits.tenant:
         return [""]
     names = await tenants_of(limits)
     folder = None if is_shared(limits) else store_folder(limits)
-    if names and folder and not was_store(folder):
+    if folder and not was_store(folder):
         return names
     return ["", *names]
 

@@ -298,6 +298,7 @@ def refuse_newer(taken: int) -> None:
             f"The store was written by a newer fetchstash ({schemas}).",
             "Upgrade fetchstash, or {}.",
             OTHER_FOLDER,
+            lasting=True,
         )
 
 

@@ -171,6 +171,14 @@ async def test_a_turn_expires_what_nobody_asks_for_and_is_a_line_and_a_metric(
     await store.aclose()
 
 
+async def test_a_service_that_keeps_nothing_yet_logs_no_fault(
+    rig: Rig, objects: Objects, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fetchstash.service")
+    await Upkeep(rig.settings(), objects).look()
+    assert [line.message for line in caplog.records if line.levelno > logging.INFO] == []
+
+
 async def test_two_replicas_share_the_turns_and_one_that_failed_comes_again(
     rig: Rig,
     objects: Objects,
