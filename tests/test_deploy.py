@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -177,6 +178,21 @@ def service_of_compose() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
     service: dict[str, Any] = loaded["services"]["fetchstash"]
     return service
+
+
+def test_the_settings_of_a_replica_name_the_database_that_the_page_makes() -> None:
+    settings = load({}, {}, DEPLOY / "team.toml")
+    check_tenants(settings)
+    assert bucket_url(settings.store.url)
+    made = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("```sql\n")[2]
+    role = re.search(r"CREATE ROLE (\w+)", made)
+    database = re.search(r"CREATE DATABASE (\w+) OWNER (\w+)", made)
+    assert role
+    assert database
+    address = urlsplit(settings.store.catalog)
+    assert address.username == role[1] == database[2]
+    assert address.path == f"/{database[1]}"
+    assert "sslmode=verify-full" in address.query
 
 
 def test_the_compose_file_runs_without_root_and_capabilities_on_a_root_that_is_read_only() -> None:

@@ -2,7 +2,7 @@
 
     scripts/ci replicas             in full, a quarter of an hour
     scripts/ci replicas --short     a few minutes, as CI does
-        [--only contract torture leaving nginx] [--bucket ceph azurite]
+        [--only contract torture leaving nginx database] [--bucket ceph azurite]
 
 PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback. What cannot be had
 is skipped aloud. Every store passes the tests of any store, then a torture that kills its replicas
@@ -27,14 +27,15 @@ from scripts.replicas.machines import Bucket, azurite, ceph
 from scripts.replicas.torture import BUGS
 from scripts.torture.kept import FAULTS_FOUND
 
-TORTURE, LEAVING, NGINX = (
-    str(ROOT / "scripts" / "replicas" / f"{name}.py") for name in ("torture", "leaving", "nginx")
+TORTURE, LEAVING, NGINX, DATABASE = (
+    str(ROOT / "scripts" / "replicas" / f"{name}.py")
+    for name in ("torture", "leaving", "nginx", "database")
 )
 CEPH = ("radosgw", "ceph-mon", "ceph-osd", "ceph-common")
 """Debian's packages."""
 MAX_SECONDS = 1_200
 
-PARTS = ("contract", "torture", "leaving", "nginx")
+PARTS = ("contract", "torture", "leaving", "nginx", "database")
 
 
 def finds(name: str, words: Sequence[str]) -> bool:
@@ -103,6 +104,8 @@ def main() -> int:
             for bug in tuple(BUGS)[: 1 if short else None]:
                 kills = ["--kills", "12"] if short else []  # which leave a hundred faults
                 failed += not finds(f"planted {bug}", [*words, *kills, "--plant", bug])
+        if "database" in chosen.only:
+            failed += not call("the database of the page, TLS and PgBouncer", [DATABASE])
         if "leaving" in chosen.only:
             failed += not call("a folder: a person is deleted", [LEAVING])
         for name in chosen.bucket:

@@ -32,9 +32,10 @@ class Server:
             shutil.chown(folder, "postgres", "postgres")
         self._run(_program("initdb"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
 
-    def start(self) -> None:
-        """Start it."""
-        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=200"
+    def start(self, addresses: str = "") -> None:
+        """Start it. It listens on its socket, and on these addresses."""
+        options = f"-k {self.folder} -c listen_addresses={addresses} -c fsync=off"
+        options += " -c max_connections=200"
         self._run(_program("pg_ctl"), "-w", "-o", options, "-l", f"{self.folder}/log", "start")
 
     def stop(self, mode: str = "immediate") -> None:
