@@ -96,8 +96,7 @@ def hidden_texts(
             item, box = items[place].item, looks.box(items[place])
             while covers and covers[0][0] < place:  # what is painted before a text is under it
                 covers.popleft()
-            is_under = any(_holds(cover, box) for _, cover in covers)
-            if is_under and mode_of(item) != invisible:
+            if _is_under(box, covers) and mode_of(item) != invisible:
                 hidden.add(_address(item))
     if unsure and layers_off():
         drawn = [item for item in unsure if mode_of(item.item) != invisible]
@@ -241,15 +240,14 @@ def _items(page: "PdfPage") -> Iterator[_Item]:
             ]
 
 
-def _holds(cover: Box, box: Box) -> bool:
+def _is_under(box: Box, covers: Iterable[tuple[int, Box]]) -> bool:
     """Return whether a cover leaves nothing of a text; boxes of letters are a little too large."""
     near = 0.15 * (box[3] - box[1])
-    return (
-        cover[0] <= box[0] + near
-        and cover[1] <= box[1] + near
-        and cover[2] >= box[2] - near
-        and cover[3] >= box[3] - near
-    )
+    left, bottom, right, top = box[0] + near, box[1] + near, box[2] - near, box[3] - near
+    for _, cover in covers:
+        if cover[0] <= left and cover[1] <= bottom and cover[2] >= right and cover[3] >= top:
+            return True
+    return False
 
 
 def _layers(item: Any) -> list[str]:

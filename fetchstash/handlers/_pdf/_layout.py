@@ -70,10 +70,13 @@ class Line:
         else:
             self.left = min([word.left for word in words])
             self.right = max([word.right for word in words])
-            main = max(words, key=lambda word: (word.last - word.first + 1) * word.size)
+            main = words[0]
             self.base, self.size = main.base, main.size
-            for word in words:  # what is raised or lowered stands on the line, too
-                word.middle = main.middle
+            if any(word.base != self.base or word.size != self.size for word in words):
+                main = max(words, key=lambda word: (word.last - word.first + 1) * word.size)
+                self.base, self.size = main.base, main.size
+                for word in words:  # what is raised or lowered stands on the line, too
+                    word.middle = main.middle
         self.text = " ".join([word.text for word in words])
         self.style = Style()
         self.is_rtl = False
