@@ -15,6 +15,7 @@ from fetchstash.cli._operating import note_audit, with_tokens
 from fetchstash.cli._options import json_flag
 from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import FAILED, command, print_objects, say
+from fetchstash.cli._terminal import screen_of
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, UnknownRef
 from fetchstash.store import (
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from fetchstash.store import Copied, Progress
 
 T = TypeVar("T")
+
+_TOLD_SECONDS = 10.0
+"""Between two lines of how far a copy is, where no terminal shows it."""
 
 _yes = click.option("--yes", is_flag=True, help="Do it. Without this it says what would go.")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -120,8 +124,18 @@ def _checked(tenant: str) -> str:
 def _run(doing: str, work: "Callable[[Progress], Awaitable[T]]") -> T:
     import anyio  # noqa: PLC0415 - heavy
 
+    told_at, is_terminal = time.monotonic(), screen_of("stderr").is_terminal
+
+    def report(done: int, total: int | None) -> None:
+        nonlocal told_at
+        shown(done, total)
+        if not is_terminal and time.monotonic() - told_at >= _TOLD_SECONDS:
+            told_at = time.monotonic()
+            say(f"{doing}: {done:,} of {counted(total or done, 'artifact')}.")
+
     with Meter(doing) as meter:
-        return anyio.run(work, meter.download("artifacts", local=True).read)
+        shown = meter.download("artifacts", local=True).read
+        return anyio.run(work, report)
 
 
 @command("Copy what a tenant keeps into a folder", example="research ./research")

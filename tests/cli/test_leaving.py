@@ -9,7 +9,7 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from fetchstash.cli import commands
+from fetchstash.cli import _leaving, commands
 from fetchstash.service.access import OwnTokens
 from fetchstash.store import (
     Facts,
@@ -319,3 +319,21 @@ def test_a_whole_text_is_opened_once_and_read_ahead(
             done = CliRunner().invoke(commands, [*command, "@1", *place, str(tmp_path / "b")])
             assert done.output.endswith("line 399999\n")
             assert objects.names().count("get_range") <= most
+
+
+def test_a_long_copy_says_how_far_it_is_where_there_is_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fill() -> None:
+        store = await open_store(StoreLimits(tmp_path / "one", run="default"))
+        for number in range(3):
+            await put_into(store, f"text {number}\n".encode())
+        await store.aclose()
+
+    anyio.run(fill)
+    monkeypatch.setattr(_leaving, "_TOLD_SECONDS", 0.0)
+    done = CliRunner().invoke(
+        commands, ["store", "copy", str(tmp_path / "one"), str(tmp_path / "two")]
+    )
+    assert "Copying: 3 of 3 artifacts.\n" in done.stderr
+    assert "3 artifacts copied" in done.stderr
