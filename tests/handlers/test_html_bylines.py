@@ -33,6 +33,15 @@ MARKED = {
         "</div>"
     ),
     "words": "<p class=post-meta>By Ada North · March 4, 2026 · 5 min read</p>",
+    "elements that touch": (
+        "<div class=meta><span class=author>Ada North</span>"
+        "<span class=date>March 4, 2026</span></div>"
+    ),
+    "a handle behind the name": (
+        "<p class=author>Ada North <a href=https://social.example/a>@ada</a></p>"
+        "<time datetime=2026-03-04>March 4</time>"
+    ),
+    "a sentence of a program": "<p>Written by Ada North on March 4, 2026</p>",
     "words without a class": "<p>By Ada North | 4 March 2026</p>",
     "microdata": (
         "<span itemprop=author>Ada North</span>"
@@ -73,6 +82,7 @@ def test_a_byline_stays_in_the_text(read_page: Read) -> None:
 
 
 HEADS = {
+    "linked data with a comma too many": data(IN_DATA[:-1] + ",}"),
     "linked data": data(IN_DATA),
     "linked data in CDATA": data(f"\n//<![CDATA[\n{IN_DATA}\n//]]>\n"),
     "linked data in a comment": data(f"<!--{IN_DATA}-->"),
@@ -124,6 +134,7 @@ NOBODY = {
     "an order": "<p>Sort by Relevance</p><p>Powered by Press Works</p><p>By Subject</p>",
     "an event": "<p>Starts: 1 January 2020, 10:00</p>",
     "a deadline": "<dl><dt>Deadline 1 January 2020</dl>",
+    "a short sentence": "<p>The fair is on 5 May 2020.</p>",
     "a sentence": "<p>The wall by Ben South was opened on January 1, 2020 and it still stands.</p>",
     "a sentence that begins with a name": (
         "<p>By Ben South and the crew, who sailed on January 1, 2020 to the isle.</p>"
@@ -188,6 +199,14 @@ DATES = {
     "26 فبراير 2026": "2026-02-26",
     "26 फ़रवरी 2026": "2026-02-26",
     "2026. február 26.": "2026-02-26",
+    "26 בפברואר 2026": "2026-02-26",
+    "26 tháng 2, 2026": "2026-02-26",
+    "ngày 26 tháng 2 năm 2026": "2026-02-26",
+    "26 กุมภาพันธ์ 2569": "2026-02-26",
+    "26 de febrer de 2026": "2026-02-26",
+    "26. veljače 2026.": "2026-02-26",
+    "26. veebruar 2026": "2026-02-26",
+    "26. februára 2026": "2026-02-26",
     "2026. gada 26. februāris": "2026-02-26",
     "2026년 2월 26일": "2026-02-26",
     "26.2.2026": "2026-02-26",
@@ -206,6 +225,14 @@ DATES = {
 @pytest.mark.parametrize("text", DATES)
 def test_a_date_in_words_names_day_month_and_year(text: str) -> None:
     assert "".join(found.iso for found in dates(text)) == DATES[text]
+
+
+def test_a_month_of_two_languages_is_read_in_the_pages() -> None:
+    text = "4. listopada 2025"
+    assert [[found.iso for found in dates(text, language)] for language in ("pl", "hr")] == [
+        ["2025-11-04"],
+        ["2025-10-04"],
+    ]
 
 
 def test_the_language_says_which_small_number_is_the_day() -> None:

@@ -39,6 +39,20 @@ BLOCKS = {
         "<pre><code class=language-go><span class=lnt>1\n</span>p = 61\n<span class=lnt>2\n</span>q = 97\n</code></pre>",
         f"```go\n{TWO}\n```",
     ),
+    "numbers that each flexible line begins with": (
+        "<pre><code><span style='display:flex'><b>1</b><span>p = 61</span></span><span style='display:flex'><b>2</b><span>q = 97</span></span></code></pre>",
+        f"```\n{TWO}\n```",
+    ),
+    "a language far above a table of numbers (Rouge)": (
+        ("<div class='language-ruby highlighter-rouge'><div class=highlight><table class=rouge-table><tbody><tr><td class=rouge-gutter><pre class=lineno>1\n2\n"
+        "</pre></td><td class=rouge-code><pre>p = 61\nq = 97\n</pre></td></tr></tbody></table></div></div>"),
+        f"```ruby\n{TWO}\n```",
+    ),
+    "an editor (CodeMirror)": (
+        ("<div class=cm-editor><div class=cm-gutters><div>1</div><div>2</div></div><div class=cm-content><div class=cm-line>p = 61</div>"
+        "<div class=cm-line>q = 97</div></div></div>"),
+        f"```\n{TWO}\n```",
+    ),
     "a number in code is no gutter": ("<pre><code>61\n<b>97</b></code></pre>", "```\n61\n97\n```"),
     "a style that keeps spaces": (
         "<code style='display:block;white-space:pre'>def a():\n    return 1\n\nprint(a())</code>",
@@ -89,6 +103,29 @@ def test_code_is_a_block_as_it_was_written(read_page: Read, case: tuple[str, str
 FORMULAS = {
     "KaTeX without MathML": (
         "<span class=katex><span class=katex-html aria-hidden=true><span>∀</span><span>x</span><span>(M→D)</span></span></span>", "∀x(M→D)",
+    ),
+    "KaTeX that stacks an exponent": (
+        ("<span class=katex><span class=katex-html aria-hidden=true><span class=base><span class=mord>E</span><span class=mrel>=</span></span><span class=base><span class=mord>m</span><span class=mord><span class=mord>c</span>"
+        "<span class=msupsub><span class=vlist-t><span class=vlist-r><span class=vlist><span><span class=sizing>2</span></span></span></span></span></span></span></span></span></span>"),
+        "E = mc^2",
+    ),
+    "KaTeX that stacks an index": (
+        ("<span class=katex><span class=katex-html><span class=base><span class=mord>a</span><span class=msupsub><span class='vlist-t vlist-t2'><span class=vlist-r><span class=vlist><span>12</span></span>"
+        "<span class=vlist-s>\u200b</span></span></span></span></span></span></span>"),
+        "a_{12}",
+    ),
+    "KaTeX that stacks an index and an exponent, a fraction and a root": (
+        ("<span class=katex><span class=katex-html><span class=base><span>a</span><span class=msupsub><span class='vlist-t vlist-t2'><span class=vlist><span>n</span><span>2</span></span></span></span></span>"
+        "<span class=mrel>=</span><span class=mfrac><span class=vlist><span>b</span><span><i class=frac-line></i></span><span>c</span></span></span><span class=sqrt><span class=vlist><span>d</span></span></span></span></span>"),
+        r"a_n^2 = \frac{c}{b}\sqrt{d}",
+    ),
+    "MathJax 3 that draws with classes (CHTML)": (
+        ("<mjx-container class=MathJax jax=CHTML><mjx-math><mjx-msup><mjx-mi><mjx-c class=mjx-c1D438></mjx-c></mjx-mi><mjx-script><mjx-mn><mjx-c class=mjx-c32></mjx-c></mjx-mn></mjx-script></mjx-msup>"
+        "<mjx-mo><mjx-c class=mjx-c3D></mjx-c></mjx-mo><mjx-mfrac><mjx-frac><mjx-num><mjx-c class=mjx-c31></mjx-c></mjx-num><mjx-dbox><mjx-dtable><mjx-line></mjx-line><mjx-row><mjx-den><mjx-c class=mjx-c35></mjx-c></mjx-den></mjx-row></mjx-dtable></mjx-dbox></mjx-frac></mjx-mfrac></mjx-math></mjx-container>"),
+        r"$E^2=\frac{1}{5}$",
+    ),
+    "MathJax 3 that draws with paths (SVG)": (
+        "<mjx-container class=MathJax jax=SVG><svg><g data-mml-node=math><g data-mml-node=msub><g data-mml-node=mi><use data-c=1D465></use></g><g data-mml-node=mn><use data-c=31></use></g></g></g></svg></mjx-container>", "$x_1$",
     ),
     "KaTeX that states its source": (
         r"<span class=katex data-tex='\forall x'><span class=katex-html aria-hidden=true>∀x</span></span>", r"$\forall x$",

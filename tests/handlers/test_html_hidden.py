@@ -299,6 +299,9 @@ UNVEILED = {
     "a main part that is not displayed": f"<main style=display:none>{LONG}</main>",
     "a hidden article": f"<div hidden><article>{LONG}</article></div>",
     "a long page": f'<div style="opacity:0">{LONG * 9}</div>',
+    "paragraphs that wait for a script": (
+        f"<style>[v-cloak]{{display:none}}</style><div v-cloak>{LONG}{LONG}</div>"
+    ),
 }
 
 
@@ -307,6 +310,32 @@ def test_what_a_script_unveils_is_shown_and_told(read_page: Read, html: str) -> 
     _, text = read_page(f"<!doctype html><title>Gate</title><h1>Gate works</h1>{html}")
     assert text.startswith("[The page hides this text until a script of it shows it.]\n\n")
     assert "KESTREL" in text
+
+
+def test_what_is_hidden_from_screen_readers_alone_is_shown_where_nothing_else_is(
+    read_page: Read,
+) -> None:
+    popup = "<div class=popup><p>Subscribe to our letter today.</p></div>"
+    _, text = read_page(f"<div aria-hidden=true><h2>Gate works</h2>{LONG}</div>{popup}")
+    assert "KESTREL" in text
+    assert "[The page" not in text
+
+
+ENTERING = {
+    "AOS": "<style>[data-aos]{opacity:0}</style><div data-aos=fade-up>KESTREL</div>",
+    "WOW": "<div class=wow style='visibility:hidden'>KESTREL</div>",
+    "Elementor": (
+        "<style>.elementor-invisible{visibility:hidden}</style>"
+        "<div class=elementor-invisible>KESTREL</div>"
+    ),
+}
+
+
+@pytest.mark.parametrize("html", ENTERING.values(), ids=ENTERING.keys())
+def test_what_a_library_shows_as_a_reader_scrolls_is_text(read_page: Read, html: str) -> None:
+    whole = f"<h1>Gate works</h1><p>{PROSE}</p>{html}<p>{PROSE}</p>"
+    assert "KESTREL" in read_page(f"{whole}<script src=a.js></script>")[1]
+    assert "KESTREL" not in read_page(whole)[1]
 
 
 VEILED = {

@@ -15,6 +15,8 @@ SHOWN = {
     "from a start down": ("<ol reversed start=9><li>nine</li><li>eight</li></ol>", "9. nine\n8. eight"),
     "from below nothing": ("<ol start=-1><li>a</li><li>b</li><li>c</li></ol>", "-1. a\n0. b\n1. c"),
     "letters": ("<ol type=a><li>first</li><li>second</li></ol>", "a. first\nb. second"),
+    "letters behind z": ("<ol type=a start=26><li>x</li><li>y</li></ol>", "z. x\naa. y"),
+    "quotations (HTML Standard, 15.3.4)": ("<p>He said <q>raise <q>it</q></q> twice.</p>", "He said “raise ‘it’” twice."),
     "great letters from a start": ("<ol type=A start=3><li>third</li></ol>", "C. third"),
     "Roman numerals": ("<ol type=i start=9><li>ninth</li><li>tenth</li></ol>", "ix. ninth\nx. tenth"),
     "by a style": ("<ol style='list-style-type: upper-roman'><li>one</li><li>two</li></ol>", "I. one\nII. two"),
@@ -75,6 +77,19 @@ SCORED = {
     "a score of a class": "<div class=comment data-depth={depth}><span class=author>{name}</span> <span class=score>{score} points</span><p>{text}</p></div>",
     "votes beside a post": "<div class=answer data-depth={depth}><div class=votes>{score} votes</div><div class=user>{name}</div><p>{text}</p></div>",
 }  # fmt: skip
+
+
+def test_who_answers_whom_in_comments_of_wordpress(read_page: Read) -> None:
+    def comment(name: str, answers: str = "") -> str:
+        text = PROSE.replace("gate", name)
+        by = f"<footer class=comment-meta><div class=comment-author><b class=fn>{name}</b></div></footer>"
+        return f"<li class=comment><article>{by}<p>{text}</p></article>{answers}</li>"
+
+    answers = f"<ol class=children>{comment('bo')}</ol>"
+    html = f"<ol class=comment-list>{comment('ada', answers)}{comment('cy')}</ol>"
+    _, text = read_page(f"<main><h1>Gate</h1><p>{PROSE}</p>{html}</main>")
+    assert [name for name in ("ada", "bo", "cy") if f"**{name}**" not in text] == []
+    assert "   1. **bo**" in text
 
 
 @pytest.mark.parametrize("shape", SCORED.values(), ids=SCORED)

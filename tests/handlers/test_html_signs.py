@@ -40,7 +40,21 @@ CELLS = {
     "numbers in buttons": ("<button>78</button>", "<button type=button><b>121</b></button>", "78", "121"),
     "two pictures in a cell": ("<img src=a.png alt=No width=9>", "<img src=a.png alt=Yes width=9><img src=b.png alt=Beta width=9>", "No", "Yes Beta"),
     "in elements around": ("<div><span><svg aria-label=No></svg></span></div>", "<p><img src=y.png width=9 alt=Yes></p>", "No", "Yes"),
-    "no label, and a cell that has words": ("<svg><path d=M0 /></svg>", "<svg aria-label=Included></svg> 5 GB", "", "5 GB"),
+    "a label that says whether, before words": ("<svg><path d=M0 /></svg>", "<svg aria-label=Included></svg> 5 GB", "", "Included 5 GB"),
+    "which way a price moved": ("<span class=arrow aria-label=down></span>3.2%", "<i title='Warning'></i> 1.4%", "down 3.2%", "1.4%"),
+    "titles of pictures": ("<img src=/a.png title=No width=12>", "<img src=/b.png alt='' title=Yes width=12>", "No", "Yes"),
+    "icons that nothing but their name tells": ("<i class='fa fa-times'></i>", "<span class='bi bi-check-circle-fill'></span>", "✗", "✓"),
+    "drawings of a sprite": ("<svg><use href='#icon-cross'></use></svg>", "<svg aria-hidden=true><use xlink:href='/s.svg#check'></use></svg>", "✗", "✓"),
+    "files that nothing but their name tells": ("<img src=/img/cross.png width=9>", "<img src=/img/tick_16.png width=9>", "✗", "✓"),
+    "classes of cells, and other classes": ("<i class='no-wrap gap-x-2'></i>", "<i class='icon menu'></i>", "", ""),
+    "an icon beside its word for screen readers": ("<i class='fa fa-times'></i><span class=sr-only>No</span>", "<i class='fas fa-check'></i><span class=sr-only>Yes</span>", "No", "Yes"),
+    "check boxes": ("<input type=checkbox>", "<input type=checkbox checked disabled>", "[ ]", "[x]"),
+    "switches (WAI-ARIA 1.2, 6.6)": ("<button role=switch aria-checked=false></button>", "<div role=switch aria-checked=true></div>", "[ ]", "[x]"),
+    "what fields show": ("<select><option>S<option selected>M</select>", "<input value=KESTREL>", "M", "KESTREL"),
+    "what fields hide": ("<input type=hidden value=x>", "<input value=KESTREL style='display:none'>", "", ""),
+    "meters": ("<meter value=.6>60%</meter>", "<progress value=30 max=100></progress>", "60%", "30 of 100"),
+    "words inside a button's icon": ("<button><abbr title=x><span class=visually-hidden>No support</span></abbr></button>", "<button><b>Full</b><b>29</b></button>", "No support", "Full 29"),
+    "a label over icons without words": ("<span title='2 of 5'><i class=star></i><i class=star></i></span>", "<object data=y.svg>Yes</object>", "2 of 5", "Yes"),
     "what is hidden": ("<img src=y.png alt=Yes width=9 style='display:none'>", "<svg aria-label=Yes style='visibility:hidden'></svg>", "", ""),
     "what is no longer a sign": (f"<span class=sr-only>{SECRET}</span>", f"<img src=y.png width=9 alt='{SECRET}'>", "", ""),
 }  # fmt: skip
@@ -59,6 +73,8 @@ SENTENCES = {
     "stars": ("<p>Rating: <span class=stars role=img aria-label='4.5 out of 5 stars'></span> of guests</p>", "Rating: 4.5 out of 5 stars of guests"),
     "stars alone": ("<div><span role=img aria-label='4.5 out of 5 stars'></span></div>", "4.5 out of 5 stars"),
     "a key": ("<p>Press <img src=enter.png alt=Enter width=20> to open the gate.</p>", "Press Enter to open the gate."),
+    "a key among keys": ("<p>Press <img src=c.png alt=Ctrl width=20> + <kbd>C</kbd>.</p>", "Press Ctrl + `C`."),
+    "items with and without": ("<ul><li><svg aria-label='Not included'></svg> SSO</li><li><i class='fa fa-check'></i> Seats</li></ul>", "- Not included SSO\n- ✓ Seats"),
     "the last word": ("<p>Click the <svg><title>gear</title></svg>.</p>", "Click the gear."),
     "behind a colon": ("<p>Wheelchairs: <img src=y.gif width=12 alt=Yes></p>", "Wheelchairs: Yes"),
     "for screen readers behind a colon": ("<p>Lift: <i class=tick></i><span class=visually-hidden>Yes</span></p>", "Lift: Yes"),
@@ -81,6 +97,17 @@ def test_a_sentence_is_whole(read_page: Read, case: tuple[str, str]) -> None:
     html, said = case
     _, text = read_page(f"<main><h1>Plans</h1><p>{PROSE}</p>{html}<p>{PROSE}</p></main>")
     assert said in text
+
+
+def test_elements_with_the_roles_of_a_table_are_one(read_page: Read) -> None:
+    head = "<span role=columnheader>Feature</span><span role=columnheader>Pro</span>"
+    cells = "<span role=cell>Export</span><span role=cell><svg aria-label=Yes></svg></span>"
+    html = f"<div role=table><div role=row>{head}</div><div role=row>{cells}</div></div>"
+    _, text = read_page(
+        f"<main><h1>Plans</h1><p>{PROSE}</p>{html}<div role=row>{cells}</div><p>{PROSE}</p></main>"
+    )
+    assert "| Feature | Pro |\n| --- | --- |\n| Export | Yes |" in text
+    assert text.count("|\n") == 3
 
 
 def test_what_is_written_is_not_counted_as_hidden(read_page: Read) -> None:

@@ -106,6 +106,23 @@ def test_lists_of_other_stories_are_left_out_by_their_form(
     assert "Harbour master" in page_part(html, "left_out")
 
 
+def test_a_page_that_has_more_in_its_lists_is_a_list(read_page: Read) -> None:
+    cards = "".join(
+        f"<div class=card><h2><a href=/n{n}>Harbour camera of the year {n}</a></h2>"
+        f"<ul><li>{PROSE}</li></ul></div>"
+        for n in range(1, 9)
+    )
+    _, text = read_page(page(f"<h1>Gate works</h1>{f'<p>{PROSE}</p>' * 3}{cards}"))
+    assert text.count("Harbour camera") == 8
+
+
+def test_filters_of_a_shop_are_no_facts(read_page: Read) -> None:
+    filters = "<div class=filters><p>$0 - $200</p><p>5 stars</p><p>4 stars</p></div>"
+    text_of_page = f"<h1>Used van</h1>{f'<p>{PROSE}</p>' * 3}"
+    _, text = read_page(page(f"{filters}<main>{text_of_page}</main>", title="Used van"))
+    assert "$200" not in text
+
+
 def test_a_list_of_links_between_paragraphs_is_of_the_text(read_page: Read) -> None:
     whole = f"<div><h1>Gate works</h1>{f'<p>{PROSE}</p>' * 3}<ul>{OTHERS}</ul><p>{PROSE}</p></div>"
     _, text = read_page(page(whole))

@@ -35,6 +35,7 @@ SHARED = {
     "handlers/_registry.py:handler_of": _WORKER,
     "handlers/_data/_number_formats.py:formatter": _WORKER,
     "handlers/_html/_blocks.py:_names_post": _WORKER,
+    "handlers/_html/_signs.py:drawn": _WORKER,
     "handlers/_html/_style.py:read_style": _WORKER,
     "handlers/_pdf/_handler.py:layers_off": _WORKER,
     "handlers/_pdf/_words.py:unchecked": _WORKER,

@@ -24,6 +24,7 @@ ARTICLE_BLOCKS, ARTICLE_REACH = 60, 6
 WORDS_OF_LINE = 45  # of a block that may be a byline; a longer one is text
 REST_OF_LINE, REST_OF_MARKED = 4, 14
 """Words beside names and dates in a line that is a byline, and in one whose class says so."""
+LEAST_OF_SENTENCE = 3  # words beside the date of "The fair is on 5 May 2027."
 LABEL_CHARS = 30  # before a date, where words say of what it is
 NAME_CHARS, NAMES_CHARS, NAME_WORDS = 60, 200, 5
 MOST_AUTHORS = 2  # of a page that is no list
@@ -141,6 +142,11 @@ _AUTHOR_CLASS = re.compile(
     r"(?:^|[- ])(?:bylines?|authors?|author-names?|authors-names?|author-link|author-vcard|"
     r"by-?line-(?:names?|authors?|author-names?|links?)|posted-by|written-by|p-author|writer|"
     r"writer-name|contributor|contributor-name|author-fn)(?= |$)"
+)
+_DATE_CLASS = re.compile(
+    r"(?:^|[- ])(?:(?:date-?)?(updated?|modified)(?:-on|-at|-date)?|dates?|pub-?date|post-date|"
+    r"entry-date|publish-date|posted-on|date-?published|published(?:-on|-at|-date)?|dateline|"
+    r"timestamp)(?= |$)"
 )
 _MARKS_LINE = re.compile(
     r"(?:^|[- ])(?:meta|metadata|byline|bylines|dateline|date|dates|time|timestamp|published?|"
@@ -406,7 +412,7 @@ class _Place:
 
     def _names(self, text: str) -> str:
         """Return the names that a text begins with, behind words such as "By"."""
-        text = _blanked(_spaced(text), dates(text, self._language))
+        text = _HANDLE.sub(" | ", _blanked(_spaced(text), dates(text, self._language)))
         for segment in _SEPARATOR.split(text):
             match = self._before_name.match(segment)
             if name := self._listed(segment[match.end() :] if match else segment):
@@ -444,8 +450,10 @@ class _Place:
                 rest.append(segment)
         if not author and found and not block.level:
             author = self._before_date(text[: found[0].start])
-        unsaid = _READING_TIME.sub(" ", _TIME_OF_DAY.sub(" ", " ".join(rest)))
-        if len(_WORD.findall(unsaid)) > most:
+        beside = " ".join(rest).replace(author, " ", 1) if author else " ".join(rest)
+        unsaid = len(_WORD.findall(_READING_TIME.sub(" ", _TIME_OF_DAY.sub(" ", beside))))
+        is_sentence = text.rstrip().endswith(".") and not author and not is_marked
+        if unsaid > most or (is_sentence and unsaid >= LEAST_OF_SENTENCE):
             found = []
         published, modified, end = "", "", 0
         for date in found:
@@ -503,6 +511,7 @@ def _is_name(text: str) -> bool:
     )
 
 
+_HANDLE = re.compile(r"\s@\w+")
 _USER_NAME = re.compile(r"[^\W\d_][\w.-]{2,29}")
 
 
@@ -525,6 +534,8 @@ def _date_kind(element: Element, names: list[str], *, surely: bool) -> str:
             return ""
         is_modified = re.search(r"updated?|modified", classes) and "publish" not in classes
         return "modified" if is_modified and "entry-date" not in classes else "published"
+    if match := _DATE_CLASS.search(classes):
+        return "modified" if match[1] else "published"
     return ""
 
 

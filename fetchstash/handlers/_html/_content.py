@@ -129,8 +129,12 @@ RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 3, 80
 """Words of a paragraph of running text, and how much of it an article has."""
 
 
-def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
-    """Leave out lists of teasers before and after the running text of an article."""
+def drop_teasers(blocks: list[Block], keep: list[bool], kind: str) -> None:
+    """Leave out lists of teasers before and after the running text of an article.
+
+    A page that does not say that it is one, and has more in its lists than in its running text,
+    is a list: of products, of posts.
+    """
     lists = _lists(blocks)
     if not lists:
         return
@@ -144,14 +148,17 @@ def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
         and block.count >= RUNNING_WORDS
         and block.linked * 3 < block.count
     ]
-    if len(running) < RUNNING_PARAGRAPHS or sum(blocks[n].count for n in running) < RUNNING_IN_ALL:
+    words = sum(blocks[n].count for n in running)
+    if len(running) < RUNNING_PARAGRAPHS or words < RUNNING_IN_ALL:
         return
-    for numbers in lists:
-        if numbers[0] > running[-1] or numbers[-1] < running[0]:
-            title = numbers[0] - 1
-            is_titled = title >= 0 and blocks[title].level > 1
-            for number in (title, *numbers) if is_titled else numbers:
-                keep[number] = False
+    around = [n for n in lists if n[0] > running[-1] or n[-1] < running[0]]
+    if not kind and sum(blocks[n].count for numbers in around for n in numbers if keep[n]) > words:
+        return
+    for numbers in around:
+        title = numbers[0] - 1
+        is_titled = title >= 0 and blocks[title].level > 1
+        for number in (title, *numbers) if is_titled else numbers:
+            keep[number] = False
 
 
 def _lists(blocks: list[Block]) -> list[list[int]]:
@@ -279,7 +286,7 @@ FACT_WORDS, MOST_FACT_WORDS = 12, 120  # of one fact, and of all that stand besi
 MOST_PRICED = 2  # elements of the price of one product: one for small screens is the second
 FACTS_NEAR = 40  # blocks before and after a price
 _OTHERS = re.compile(
-    r"(?<![a-z])(?:cart|basket|related|similar|upsell|recommend(?:ed|ations?)|recent)(?![a-z])"
+    r"(?<![a-z])(?:cart|basket|related|similar|upsell|recommend(?:ed|ations?)|recent|filters?|facets?|refine(?:ments?)?)(?![a-z])"
 )
 _NO_PRODUCT = frozenset(("a", "nav", "footer", "dialog", "li", "article"))
 
@@ -403,7 +410,7 @@ def _drop_stories_below(blocks: list[Block], keep: list[bool], heads: list[int])
             keep[number] = False
 
 
-def _is_named(blocks: list[Block], keep: list[bool], title: str) -> bool:
+def _is_title_shown(blocks: list[Block], keep: list[bool], title: str) -> bool:
     """Return whether the first main heading that is kept is what the page is named after."""
     heads = (block.words for block in compress(blocks, keep) if block.level == 1)
     return bool(first := next(heads, "")) and first in title
@@ -423,8 +430,8 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     _repairs.drop_copies(with_words, chosen)
     if title:
         drop_following(with_words, chosen, title)
-    if kind == "article" or (not kind and _is_named(with_words, chosen, title)):
-        drop_teasers(with_words, chosen)
+    if kind == "article" or (not kind and _is_title_shown(with_words, chosen, title)):
+        drop_teasers(with_words, chosen, kind)
     kept = iter(chosen)
     keep = [block.kind != MEDIUM and next(kept) for block in blocks]
     if len(with_words) < len(blocks):

@@ -25,7 +25,9 @@ BLOCKS = names(
 CODE_TAGS = frozenset(("code", "tt", "kbd", "samp"))
 _MAY_BE_VERBATIM = frozenset(("code", "samp", "div"))
 _OF_LANGUAGE = re.compile(r"(?:^|\s)(?:language-|lang-|hljs\b|prettyprint\b|sourceCode\b)")
-_OF_CODE = frozenset(("line", "foldopen", "ttc"))
+_EDITOR_LINES = frozenset(("cm-line", "ace_line", "crayon-line"))
+"""Lines in CodeMirror, Ace and Crayon, which set code without a ``pre``."""
+_OF_CODE = _EDITOR_LINES | {"line", "foldopen", "ttc"}
 _OF_SCRIBBLE = frozenset(("RktBlk", "SCodeFlow", "SVerbatim", "prototype"))
 _HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
 _KEEPS_SPACES = re.compile(r"white-space\s*:\s*(?:pre|break-spaces)", re.IGNORECASE)
@@ -157,7 +159,10 @@ def is_code(element: Element) -> bool:
         return bool(code_fragments(element))
     if "class" not in first.attributes or _OF_CODE.isdisjoint(first.classes()):
         return False
-    if not any(_HOLDS_CODE.search(holder.get("class")) for holder in element.nearest(2)):
+    is_of_editor = not _EDITOR_LINES.isdisjoint(first.classes())
+    if not is_of_editor and not any(
+        _HOLDS_CODE.search(holder.get("class")) for holder in element.nearest(2)
+    ):
         return False
     return all(
         child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(child.classes())
@@ -199,7 +204,7 @@ def is_tip(element: Element) -> bool:
 def lines_of_code(element: Element) -> Iterator[Element]:
     """Yield the lines of a ``div`` of code, without the tips that Doxygen shows over names."""
     for child in element.elements():
-        if "line" in (classes := child.classes()):
+        if "line" in (classes := child.classes()) or not _EDITOR_LINES.isdisjoint(classes):
             yield child
         elif "ttc" not in classes:
             yield from lines_of_code(child)

@@ -45,6 +45,11 @@ _SHOWN_AGAIN = re.compile(r"d-(?:xs|sm|md|lg|xl|xxl)-(?!none)|(?:sm|md|lg|xl|2xl
 _CLOSED = re.compile(
     r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle)", re.IGNORECASE
 )
+_ENTERING = names(
+    "wow aos-init elementor-invisible animate__animated reveal scroll-reveal js-reveal "
+    "reveal-on-scroll animate-on-scroll et-waypoint vc_invisible"
+)
+"""Classes of WOW, AOS, Elementor, animate.css, ScrollReveal, Divi and WPBakery."""
 _SLIDE = re.compile(r"slide|carousel|swiper|splide|glide", re.IGNORECASE)
 _OPENER_REACH = 4  # elements before the hidden one in which its opener is searched
 _CLOSED_REACH = 3  # elements, from the hidden one up, whose classes may name it a panel
@@ -53,14 +58,25 @@ _LISTS = names("ul ol menu")  # beside their opener they are a menu
 _CHROME = names("nav header footer form dialog menu")
 
 
+GUTTERS = names(
+    "cm-gutters CodeMirror-gutter-wrapper CodeMirror-gutters ace_gutter crayon-nums "
+    "crayon-nums-content"
+)
+"""Classes of what holds the line numbers of CodeMirror, Ace and Crayon."""
 TELLING = names("hidden style aria-hidden bgcolor color text popover")
 """Attributes that hide or colour an element by themselves."""
-_TELLING_NAMES = re.compile(rf"editsection|katex|MathJax|{'|'.join(sorted(_UNSEEN_CLASSES))}")
+_TELLING_NAMES = re.compile(
+    rf"editsection|katex|MathJax|{'|'.join(sorted(GUTTERS))}|{'|'.join(sorted(_UNSEEN_CLASSES))}"
+)
 
 
 class HiddenBy(Enum):
-    """How an element is hidden. Scripts undo ATTRIBUTE and STYLE; nothing undoes FOR_GOOD."""
+    """How an element is hidden. Scripts undo ATTRIBUTE and STYLE; nothing undoes FOR_GOOD.
 
+    ARIA: from screen readers alone. It repeats what stands beside it, if something does.
+    """
+
+    ARIA = auto()
     ATTRIBUTE = auto()
     STYLE = auto()
     FOR_GOOD = auto()
@@ -182,6 +198,11 @@ def _stands_behind_opener(element: Element) -> bool:
         e.get("aria-expanded") == "false" and "aria-haspopup" not in e.attributes
         for e in islice(before.subtree(), _OPENER_REACH)
     )
+
+
+def enters(element: Element) -> bool:
+    """Return whether a library shows this element when a reader scrolls there."""
+    return "data-aos" in element.attributes or not _ENTERING.isdisjoint(element.classes())
 
 
 def is_slide(element: Element) -> bool:

@@ -13,6 +13,11 @@ from fetchstash.handlers._prose import script
 _STRUCK = frozenset(("del", "s", "strike"))
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", **dict.fromkeys(_STRUCK, "~~")}
 MAX_LINKED_ALT_CHARS = 100
+QUOTE_REACH = 4  # elements above a quotation in which another one is searched
+_QUOTES = (
+    ("\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"),
+    ("\N{LEFT SINGLE QUOTATION MARK}", "\N{RIGHT SINGLE QUOTATION MARK}"),
+)
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading. An operator, as in "(.)", is a name.
 _PERMALINK = re.compile(r"(?:_|[^\w(])*$|(?:permalink|link|anchor|\[?edit\]?)$", re.IGNORECASE)
@@ -35,6 +40,9 @@ _WEB = ("http://", "https://")
 _NO_ADDRESS = names("javascript vbscript data blob about")
 # An address may hold one level of parentheses (CommonMark 0.31, 6.3); others need angle brackets.
 _PLAIN = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*")
+
+
+LISTING_REACH = 10  # elements above a ``pre`` in a table with a column of line numbers
 
 
 class Inline:
@@ -129,6 +137,13 @@ class Inline:
                 out.append(_code_spans(code_text(node)))
             elif tag in {"sup", "sub"}:
                 self._write_script(node, out, emphasis)
+            elif tag == "q":  # a browser writes the marks (HTML Standard, 15.3.4)
+                is_inner = any(
+                    around.tag == "q" for around in islice(node.outward(), 1, QUOTE_REACH)
+                )
+                text = self.text(node.children, breaks=" ", emphasis=emphasis)
+                opened, closed = _QUOTES[is_inner]
+                out.append(_keep_spaces(node, f"{opened}{text}{closed}") if text else "")
             elif tag == "ins":  # no mark of Markdown, which takes HTML (CommonMark, 6.6)
                 text = self.text(node.children, breaks=" ", emphasis=emphasis)
                 out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
@@ -233,6 +248,7 @@ def code_text(code: Element) -> str:
 def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) -> None:
     """Add the text of an element; ``folds``: each run of white space becomes a space."""
     lines_touch = _touching_lines(element)
+    _mark_numbers(element)
     for child in element.children:
         if isinstance(child, str):
             out.append(_SPACES.sub(" ", child) if folds else child)
@@ -255,6 +271,28 @@ def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) ->
 def _begin_line(out: list[str]) -> None:
     if out and not out[-1].endswith("\n"):
         out.append("\n")
+
+
+def _mark_numbers(code: Element) -> None:
+    """Mark the numbers that lines of code begin with, if each line has the next one."""
+    numbers: list[Element] = []
+    for line in code.elements():
+        if not _SHOWN_AS_LINE.search(line.get("style")):
+            return
+        first = next(line.elements(), None)
+        if first is None or line.children[0] is not first:
+            return
+        number = first.raw().strip()
+        start = int(numbers[0].raw()) if numbers else 0
+        if (
+            not number.isdecimal()
+            or len(number) > 6
+            or (numbers and int(number) != start + len(numbers))
+        ):
+            return
+        numbers.append(first)
+    for number in numbers if len(numbers) > 1 else ():
+        number.attributes["data-line-number"] = ""
 
 
 def _touching_lines(code: Element) -> bool:
@@ -290,7 +328,8 @@ def _is_number_cell(element: Element) -> bool:
 def language(pre: Element) -> str:
     """Return the programming language named in and around a ``pre``, "" if none."""
     inside = [child for child in pre.elements() if child.tag == "code"]
-    for element in (*inside, *pre.nearest(4)):
+    in_cell = any(around.tag == "td" for around in pre.nearest(3))
+    for element in (*inside, *pre.nearest(LISTING_REACH if in_cell else 4)):
         if value := element.get("data-lang") or element.get("data-language"):
             return value.split()[0].lower() if value.split() else ""
         match = _LANGUAGE.search(element.get("class"))

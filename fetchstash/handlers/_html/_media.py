@@ -7,6 +7,7 @@ HTML Standard, 4.8; WAI-ARIA 1.2. Icons, spacers and trackers are no pictures.
 """
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -93,7 +94,7 @@ def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -
         math = node.css_first("math")
         if has_sources:
             return ""
-        return formula(math) if math is not None else _stated(node) or None
+        return formula(math) if math is not None else _stated(node) or _of_mathjax(node) or None
     if "katex" in classes.split():
         math = node.css_first("math")
         if math is not None:
@@ -115,9 +116,67 @@ def _stated(node: "LexborNode") -> str:
     return ""
 
 
+_GLYPH = re.compile(r"mjx-c([0-9A-F]{2,5})(?![\w-])")
+
+
+def _of_mathjax(node: "LexborNode") -> str:
+    """Return the formula that MathJax 3 drew with glyphs of its own, "" if it has none.
+
+    Their characters stand in classes (CHTML) or in ``data-c`` (SVG).
+    """
+
+    def write(node: "LexborNode", depth: int) -> str:
+        attributes = node.attributes
+        glyph = _GLYPH.fullmatch(attributes.get("class") or "") if node.tag == "mjx-c" else None
+        code = glyph[1] if glyph else attributes.get("data-c") or ""
+        if code:
+            number = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{1,5}", code) else 0
+            return unicodedata.normalize("NFKC", chr(number)) if number else ""
+        kind = attributes.get("data-mml-node") or (node.tag or "").removeprefix("mjx-")
+        if depth > MAX_DEPTH or kind in {"assistive-mml", "defs"}:
+            return ""
+        parts = [part for child in node.iter() if (part := write(child, depth + 1))]
+        if kind == "mfrac" and len(parts) == 2:
+            return _tex.fraction(*parts)
+        if kind in {"msup", "msub"} and len(parts) == 2:
+            return _tex.power(*parts) if kind == "msup" else _tex.scripts(*parts)
+        if kind in {"frac", "dbox", "dtable"} and len(parts) == 2:
+            return _tex.fraction(*parts)
+        return f"\\sqrt{{{''.join(parts)}}}" if kind == "msqrt" else "".join(parts)
+
+    tex = write(node, 0)
+    return f"${tex}$" if tex else ""
+
+
 def _drawn(node: "LexborNode") -> str:
-    """Return what KaTeX drew, its letters and signs in the order in which they stand."""
-    return " ".join(node.text(deep=True).replace("\u200b", "").split())
+    """Return what KaTeX drew: its letters and signs, with scripts, fractions and roots as TeX.
+
+    It stacks them from below: the index before the exponent, the denominator before the numerator.
+    """
+
+    def stacked(node: "LexborNode", depth: int) -> list[str]:
+        stack = node.css_first(".vlist")
+        rows = (write(row, depth + 1) for row in stack.iter()) if stack is not None else ()
+        return [row for row in rows if row.strip()]
+
+    def write(node: "LexborNode", depth: int) -> str:
+        classes = (node.attributes.get("class") or "").split() if node.is_element_node else []
+        if node.is_text_node or depth > MAX_DEPTH:
+            return (node.text(deep=True) or "").replace("\u200b", "")
+        if "msupsub" in classes and (rows := stacked(node, depth)):
+            if len(rows) == 1:
+                has_depth = node.css_first(".vlist-t2") is not None
+                return ("_" if has_depth else "^") + _tex.group(rows[0].strip())
+            return f"_{_tex.group(rows[0].strip())}^{_tex.group(rows[-1].strip())}"
+        if "mfrac" in classes and len(rows := stacked(node, depth)) == 2:
+            return _tex.fraction(rows[1].strip(), rows[0].strip())
+        if "sqrt" in classes and (rows := stacked(node, depth)):
+            return f"\\sqrt{{{rows[0].strip()}}}"
+        pieces = [write(child, depth + 1) for child in node.iter(include_text=True)]
+        apart = {"base", "mrel", "mbin"}.intersection(classes)
+        return f" {''.join(pieces)} " if apart else "".join(pieces)
+
+    return " ".join(write(node, 0).split())
 
 
 def formula(math: "LexborNode") -> str:

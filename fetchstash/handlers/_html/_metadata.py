@@ -81,6 +81,7 @@ _WRAPPED = re.compile(
     r"\s*(?:(?://|/\*)?\s*<!\[CDATA\[\s*(?:\*/)?|<!--|(?://|/\*)?\s*\]\]>\s*(?:\*/)?|-->)\s*;?\s*"
 )
 """What old pages wrap scripts in: comments and CDATA sections (XHTML 1.0, section C.4)."""
+_NO_COMMA = re.compile(r",(\s*[}\]])")  # one too many, which templates write
 _TYPE = re.compile(r"[^\s/#:]+(?=\s|$)")
 VALUE_CHARS = 300
 MAX_JSON_LD = 500_000
@@ -281,7 +282,7 @@ def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
 def _loaded(source: str) -> Any:
     """Return the value of a script of linked data; line ends inside of strings are forgiven."""
     text = _WRAPPED.sub("", source) if "<!" in source or "]]>" in source else source
-    for candidate in (text, text.strip().rstrip(";")):
+    for candidate in (text, _NO_COMMA.sub(r"\1", text.strip().rstrip(";"))):
         try:
             return json.loads(candidate, strict=False)
         except (ValueError, RecursionError):

@@ -112,10 +112,13 @@ NEIGHBOURS = 20  # blocks on either side in which a picture's text is searched
 FIGURE_REACH = 4  # elements above a picture in which its figure is searched
 CAPTION_WORDS = 100
 POST_REACH = 6  # elements above a block in which its post is searched
-_POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
+_POST = re.compile(
+    r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])"
+    r"(?!-(?:author|meta|metadata|head|header|byline|info|date))"
+)
 _AUTHOR = re.compile(r"(?<![a-z])(?:author|byline|(?:post-|pub)?date)(?![a-z])")
 _BYLINE = re.compile(
-    r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name|score|points|votes)(?![a-z])"
+    r"author|user|byline|poster|nick|vcard|(?<![a-z])(?:fn|date|time|name|score|points|votes)(?![a-z])"
 )
 
 
@@ -237,7 +240,7 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
     """
     half = sum(block.count for block in compress(blocks, keep)) / 2
     for name in (_BAR, _AROUND[kind]):
-        for inside in _held(blocks, partial(_is_named, name)).values():
+        for inside in _held(blocks, partial(_has_name, name)).values():
             size = sum(blocks[n].count for n in inside)
             is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
             if is_told and sum(blocks[n].count for n in inside if keep[n]) < half:
@@ -270,7 +273,7 @@ def drop_menus(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-def _is_named(name: re.Pattern[str], element: Element) -> bool:
+def _has_name(name: re.Pattern[str], element: Element) -> bool:
     ids = "" if name is _BAR else element.get("id")  # a heading on menus has the id "nav"
     return name.search(f"{element.get('class')} {ids}".lower()) is not None
 

@@ -9,6 +9,7 @@ they are no place for instructions; and they stand nowhere else, so that icons a
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from fetchstash.handlers._html._element import BLOCKS, Element, Node
 from fetchstash.handlers._html._media import labelled, shown
@@ -17,10 +18,13 @@ SIGN = "sign"
 """The tag of an element that has a label and no text: it vanishes where no word is lacking."""
 READERS = "for-readers"
 """The attribute of a sign whose label is text for screen readers alone."""
+OF_ALL = "of-all"
+"""The attribute of a sign whose label is that of the element around it, with all its icons."""
 MAX_WORDS, MAX_CHARS = 10, 80
 MAX_SIGNS = 5_000
 REACH = 8  # elements above a sign in which its cell is searched
-_HOLDERS = frozenset(("td", "th", "li", "dt", "dd"))
+_CELLS = frozenset(("td", "th", "dd"))
+_HOLDERS = _CELLS | {"li", "dt"}
 _EMPHASIS = frozenset(("i", "em", "b"))
 _CONTROLS = frozenset(("a", "button", "summary", "label"))
 # A picture of one sign, such as an emoji, is text wherever it stands; so is its short name.
@@ -33,13 +37,49 @@ _NO_WORD = re.compile(
     r"(?:rmation)?|help|copy|close|open|menu|edit|search|loading|advert|sponsored|logo|icon|image",
     re.IGNORECASE,
 )
+# What an icon before words says of them: whether, and which way.
+_SAYS_WHETHER = re.compile(
+    r"(?:yes|no|not?|non|none|never|true|false|without|lacks?|missing|absent|un\w+able|un\w+ed|"
+    r"(?:in|ex)clu\w+|available|supported|enabled|disabled|allowed|forbidden|passed|failed|"
+    r"(?:un|not )?check(?:ed|mark)?|tick|cross|up|down|(?:in|de)creas\w+|rise|rising|rose|fall|"
+    r"falling|fell|gain|loss|positive|negative|ja|nein|kein\w*|nicht|ohne|oui|sans|sí|si|sin|não|"
+    r"sim|sem|nee|niet|nie|tak|да|нет|[✓✔✗✘]|\[[ x]\])(?![-\w])",
+    re.IGNORECASE,
+)
+_READERS_WORDS = 3  # of text for screen readers that says whether
+DRAWN = ("\N{CHECK MARK}", "\N{BALLOT X}")
+_ICON = re.compile(
+    r"(?:[a-z]+[-_]+){0,2}(?:(check(?:mark|ed)?|tick|yes|ok)|"
+    r"times|cross|x-?mark|x(?![-_]*\d)|no|remove|ban|close|clear)"
+    r"(?:[-_]+(?:circle|square|mark|alt|lg|fill|bold|solid|icon|o|\d*x?))*",
+    re.IGNORECASE,
+)
+"""The signs that names of icons tell: Font Awesome, Bootstrap, Glyphicons, Dashicons."""
 _OPENED = (":", "(", "=", "\N{FULLWIDTH COLON}")
 _ENDED = ".!?\N{HORIZONTAL ELLIPSIS}"
 
 
 def label(attributes: dict[str, str]) -> str:
-    """Return the label of an element without text, "" if it has none that is as short as a sign."""
+    """Return the label of an element without text, "" if it has none that is as short as a sign.
+
+    A switch says whether it is on (WAI-ARIA 1.2, 6.6).
+    """
+    if state := attributes.get("aria-checked"):
+        return box(is_checked=state == "true")
     return as_sign(attributes.get("aria-label") or attributes.get("title") or "")
+
+
+def box(*, is_checked: bool) -> str:
+    """Return a check box as Markdown writes it."""
+    return "[x]" if is_checked else "[ ]"
+
+
+@lru_cache(1_024)
+def drawn(name: str) -> str:
+    """Return the tick or the cross that the name of an icon tells, "" for any other."""
+    icons = filter(None, map(_ICON.fullmatch, name[:200].split()))
+    told = {DRAWN[0] if icon[1] else DRAWN[1] for icon in icons}
+    return told.pop() if len(told) == 1 else ""
 
 
 def as_sign(text: str) -> str:
@@ -57,8 +97,8 @@ def emoji(image: Element) -> str:
 
 def is_sign(image: Element) -> bool:
     """Return whether a picture may stand for a word."""
-    is_one = bool(image.get("alt")) and not {"src", "srcset"}.isdisjoint(image.attributes)
-    return is_one and {image.get("width"), image.get("height")}.isdisjoint({"0", "1"})
+    has_source = not {"src", "srcset"}.isdisjoint(image.attributes)
+    return has_source and {image.get("width"), image.get("height")}.isdisjoint({"0", "1"})
 
 
 def write(signs: list[Element], media: list[Element]) -> int:
@@ -74,15 +114,23 @@ def write(signs: list[Element], media: list[Element]) -> int:
     for holder in holders:
         nodes = list(_flat(holder))
         words = "".join(node for node in nodes if isinstance(node, str)).strip()
-        for number, node in enumerate(nodes):
-            if isinstance(node, str) or node in written or not (word := pending.get(node, "")):
-                continue
-            if _is_lacking(node, word, holder, words, nodes, number):
-                if node.parent is not None and node.parent.tag in _EMPHASIS:
-                    node.parent.tag = "span"  # an icon in <i> is no emphasis
-                node.tag = "span"
-                node.children = [f" {word} " if _touches(nodes, number) else word]
-                written.add(node)
+        lacking = {
+            number: (node, word)
+            for number, node in enumerate(nodes)
+            if not isinstance(node, str)
+            and node not in written
+            and (word := pending.get(node, ""))
+            and _is_lacking(node, word, holder, words, nodes, number)
+        }
+        is_told = any(word not in DRAWN for _, word in lacking.values())
+        for number, (node, word) in lacking.items():
+            if is_told and word in DRAWN:
+                continue  # the name of the icon beside its word
+            if node.parent is not None and node.parent.tag in _EMPHASIS:
+                node.parent.tag = "span"  # an icon in <i> is no emphasis
+            node.tag = "span"
+            node.children = [f" {word} " if _touches(nodes, number) else word]
+            written.add(node)
     if written:
         media[:] = [medium for medium in media if medium not in written]
     for parent in {s.parent for s in signs if s.tag == SIGN and s.parent is not None}:
@@ -92,8 +140,24 @@ def write(signs: list[Element], media: list[Element]) -> int:
 
 def _word(sign: Element) -> str:
     if sign.tag == "img":
-        return "" if shown(sign) else as_sign(labelled(sign)[0])
-    return as_sign(sign.text()) if sign.tag == "button" else label(sign.attributes)
+        return "" if shown(sign) else _of_picture(sign)
+    if sign.tag != "button":
+        return label(sign.attributes)
+    inside = list(_flat(sign))
+    words = as_sign(" ".join(node for node in inside if isinstance(node, str))) or as_sign(
+        " ".join(label(node.attributes) for node in inside if not isinstance(node, str))
+    )
+    is_cell = _holder(sign).tag in _CELLS  # a button with an icon does something elsewhere
+    return words or (label(sign.attributes) if is_cell else "")
+
+
+def _of_picture(image: Element) -> str:
+    if word := as_sign(labelled(image)[0]) or label(image.attributes):
+        return word
+    if image.get("alt").strip():
+        return ""
+    name = image.get("src").partition("?")[0].rpartition("/")[2].partition(".")[0]
+    return drawn(name) if _holder(image).tag in _CELLS else ""
 
 
 def _holder(sign: Element) -> Element:
@@ -111,27 +175,33 @@ def _flat(holder: Element) -> Iterable[Node]:
         if isinstance(node, str):
             if node.strip():
                 yield node
-        elif node.tag in {SIGN, "img", "button"}:
+        elif node.tag in {SIGN, "img", "button"} and node is not holder:
             yield node
-        else:
-            pending += node.children[::-1]
+        elif (first := next(iter(node.children), None)) is not None:
+            is_labelled = not isinstance(first, str) and OF_ALL in first.attributes
+            pending += [first] if is_labelled else node.children[::-1]
 
 
 def _is_lacking(
     sign: Element, word: str, holder: Element, words: str, nodes: list[Node], number: int
 ) -> bool:
     """Return whether what stands around a sign is empty or broken without its word."""
-    if any(e.tag in _CONTROLS for e in sign.outward() if e is not sign):
+    control = next((e.tag for e in sign.outward() if e.tag in _CONTROLS and e is not sign), "")
+    if control and (words or holder.tag not in _CELLS):
+        return False
+    if control == "a" and not _SAYS_WHETHER.match(word):
         return False
     if not words:
         return holder.tag in _HOLDERS or (sign.tag != "button" and _AMOUNT.search(word) is not None)
     before = next((n for n in reversed(nodes[:number]) if isinstance(n, str)), "").rstrip()
     after = next((n for n in nodes[number + 1 :] if isinstance(n, str)), "").lstrip()
+    if holder.tag in _HOLDERS and sign.tag == SIGN and _SAYS_WHETHER.match(word):
+        return READERS not in sign.attributes or len(word.split()) <= _READERS_WORDS
     if not before or _NO_WORD.match(word):
         return False
     if before.endswith(_OPENED):
         return True
-    continues = after[:1].islower() or after[:1] in {*",;).%"}
+    continues = after[:1].islower() or after[:1] in {*",;).%+/="}
     is_seen = READERS not in sign.attributes  # text for screen readers may be of anything
     return bool(after) and continues and is_seen and before[-1] not in _ENDED
 

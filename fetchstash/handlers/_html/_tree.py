@@ -29,6 +29,8 @@ MAX_IMPORTED = 10
 MIN_VEILED_CHARS, MOST_SHOWN_CHARS = 150, 400
 """A script is expected to show what is invisible or faded if it is more than this, and more than
 what the page shows, and if that is less than this."""
+MIN_VEILED_PARAGRAPHS = 3
+"""Of an element without a heading of its own that a script is expected to show."""
 MIN_FADING_CHARS = 2_000
 """A script is expected to show an element that only a style hides if it holds more text than
 this and a third of the page."""
@@ -37,12 +39,31 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
-_FIELDS = names("input select textarea")  # elements that part the words around them
+_FIELDS = names("input select textarea meter progress")
+"""Elements that part the words around them."""
+_DRAWINGS = names("svg canvas object")
+_VALUED = names("text number email tel url date time month week datetime-local search") | {""}
+"""Types of inputs that show their value as text (HTML Standard, 4.10.5.1)."""
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _LISTS = names("ul ol")
-_LABELS = names("aria-label title")
+_LABELS = names("aria-label title aria-checked")
+_ROLES = {
+    "table": "table",
+    "grid": "table",
+    "treegrid": "table",
+    "rowgroup": "tbody",
+    "row": "tr",
+    "columnheader": "th",
+    "rowheader": "th",
+    "cell": "td",
+    "gridcell": "td",
+}
+"""The tags of tables by the roles that say the same (WAI-ARIA 1.2, 5.3.3)."""
+_ROLE_REACH = 4  # elements above a row or a cell in which its table is searched
 _TEXTLESS = names("i span em b")  # elements that show a sign by their style
+_ICONS = _TEXTLESS | {"td"}
+_TABLED = names("table thead tbody tfoot tr th td")
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
 _CONTENT = 'main, [role="main"], article, h1'
@@ -293,6 +314,8 @@ class _Copy:
                         pending.append((node.next, parent, paints))
                         paints = painted
                         if len(pending) < MAX_DEPTH:
+                            if "role" in attributes and tag not in _TABLED:
+                                element.tag = tag = _tag_by_role(element)
                             if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
                             if tag in _LISTS and parent.tag in _LISTS:
@@ -300,6 +323,8 @@ class _Copy:
                             parent.children.append(element)
                             if tag == "button" or not _LABELS.isdisjoint(attributes):
                                 self._note_label(element, node)
+                            elif tag in _ICONS and "class" in attributes and node.child is None:
+                                self._add_sign(_signs.drawn(attributes["class"]), element)
                             parent = element
                         node = node.child
                         continue
@@ -307,14 +332,14 @@ class _Copy:
                     pending.append((node.next, parent, paints))
                     node = inside.child
                     continue
-                elif tag == "svg":
+                elif tag in _DRAWINGS:
                     self._add_drawing(node, parent, paints)
                 elif tag == "script":
                     self._add_tex(node, parent, paints)
                 elif tag == "textarea" and self._add_written(node, parent, paints):
                     pass
                 elif tag in _FIELDS:
-                    _add_field(tag, node, parent)
+                    self._add_field(tag, node, parent, paints)
                 elif tag == "iframe" and "srcdoc" in node.attributes:
                     self._add_frame(node, parent, paints)
                 elif tag in _PLAYED:
@@ -420,21 +445,49 @@ class _Copy:
         if element.tag == "button":
             if not is_read(element):
                 self._page.signs.append(element)
-        elif element.get("role") == "img" or (node.child is None and element.tag in _TEXTLESS):
-            self._add_sign(_signs.label(element.attributes), element)
+        elif (
+            element.get("role") == "img"
+            or (node.child is None and "aria-checked" in element.attributes)
+            or (element.tag in _TEXTLESS and not node.text(deep=True).strip())
+        ):
+            label = _signs.label(element.attributes)
+            self._add_sign(label, element, **{_signs.OF_ALL: ""})
 
     def _add_drawing(self, node: "LexborNode", parent: Element, around: Paint) -> None:
         """Note what a drawing shows (SVG 2, 5.8)."""
-        drawing = Element("svg", _attributes(node), parent)
-        title = next((e for e in islice(node.iter(), 3) if e.tag == "title"), None)
+        drawing = Element(node.tag or "", _attributes(node), parent)
         label = _signs.label(drawing.attributes)
-        if not label and title is not None:
-            label = _signs.as_sign(title.text(deep=True))
-        if label and drawing.get("aria-hidden") != "true":
+        if drawing.tag != "svg":
+            label = label or _signs.as_sign(node.text(deep=True))
+        elif not label:
+            inside = [e for e in islice(node.iter(), 3) if e.tag in {"title", "use"}]
+            title = next((e.text(deep=True) for e in inside if e.tag == "title"), "")
+            used = next((_attributes(e) for e in inside if e.tag == "use"), {})
+            address = used.get("href") or used.get("xlink:href", "")
+            label = _signs.as_sign(title) or _signs.drawn(address.rpartition("#")[2])
+        if label and (drawing.get("aria-hidden") != "true" or label in _signs.DRAWN):
             style = _hidden.style_of(drawing, self._sheet, node.mem_id)
             painted = paint(drawing, style, around, complete=self._complete)
             if _hidden.hidden_by(drawing, style, around) is None and not painted.invisible:
                 self._add_sign(label, parent)
+
+    def _add_field(self, tag: str, node: "LexborNode", parent: Element, around: Paint) -> None:
+        """Add the state of a task in a list, a check box that a reader cannot change; else a space.
+
+        What a field shows is a sign: a cell of a table may hold nothing else.
+        """
+        attributes = _attributes(node)
+        kind = attributes.get("type", "").lower()
+        is_box = tag == "input" and kind == "checkbox"
+        is_task = is_box and ("disabled" in attributes or "task" in attributes.get("class", ""))
+        if is_task and any(around.tag == "li" for around in parent.nearest(3)):
+            parent.children.append(f"{_signs.box(is_checked='checked' in attributes)} ")
+            return
+        if not is_box and parent.children and kind != "hidden":
+            parent.children.append(" ")
+        label = _shown_in(tag, kind, node, attributes)
+        if label and self._is_seen(Element(tag, attributes, parent), node, around):
+            self._add_sign(label, parent)
 
     def _add_sign(self, label: str, parent: Element, **attributes: str) -> None:
         if label:
@@ -465,6 +518,8 @@ class _Copy:
         tag, classes = element.tag, element.get("class")
         if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
+        if not _hidden.GUTTERS.isdisjoint(element.classes()):
+            return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
         inline = _media.rendered(tag, classes, node, has_sources=self._has_sources)
@@ -484,12 +539,12 @@ class _Copy:
                 and not _hidden.is_slide(element)
                 and not self._is_behind_dialog(node)
             ):
-                cause = HiddenBy.STYLE
+                cause = HiddenBy.ARIA
         if cause is not None and not self._is_shown_by_script(element, node, cause):
             if self._is_veil(element, node, style, cause):
                 self._veiled += _readable(node)
                 if self._unveils:
-                    self._page.is_unveiled = True
+                    self._page.is_unveiled |= cause is not HiddenBy.ARIA  # a browser shows that
                     return painted
             if not _hidden.FOR_READERS.isdisjoint(element.classes()):
                 label = _signs.as_sign(node.text(deep=True))
@@ -537,12 +592,15 @@ class _Copy:
         self, element: Element, node: "LexborNode", style: Style | None, cause: HiddenBy
     ) -> bool:
         """Return whether a script may be expected to show this: it is faded, or the content."""
+        if cause is HiddenBy.ARIA:
+            return True
         if cause is HiddenBy.FOR_GOOD or element.get("aria-hidden") == "true":
             return False
         if style is not None and "faded" in style and style.get("displayed") is not False:
             return True
         is_content = element.tag in {"main", "article"} or node.css_first(_CONTENT) is not None
-        return is_content and "dialog" not in element.get("role")
+        is_text = is_content or len(node.css("p")) >= MIN_VEILED_PARAGRAPHS
+        return is_text and "dialog" not in element.get("role")
 
     @cached_property
     def _size(self) -> int:
@@ -561,12 +619,24 @@ class _Copy:
         style = element.get("style")
         if "opacity" in style and "display" not in style and node.mem_id in self._entering:
             return True
-        if cause is HiddenBy.STYLE and len(node.text(deep=True)) > MIN_FADING_CHARS:
+        if cause is HiddenBy.STYLE and self._page.scripts and _hidden.enters(element):
+            return True
+        is_styled = cause in {HiddenBy.STYLE, HiddenBy.ARIA}
+        if is_styled and len(node.text(deep=True)) > MIN_FADING_CHARS:
             size = _readable(node)
             if size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > self._size):
                 self._page.is_unveiled = element.get("aria-hidden") != "true"
                 return True
         return cause is not HiddenBy.FOR_GOOD and _hidden.is_closed_panel(element, self._controlled)
+
+
+def _tag_by_role(element: Element) -> str:
+    """Return the tag of the part of a table that an element says it is, else its own."""
+    tag = _ROLES.get(element.get("role"), "")
+    if tag == "table":
+        return tag
+    is_inside = tag and any(e.tag == "table" for e in element.nearest(_ROLE_REACH + 1)[1:])
+    return tag if is_inside else element.tag
 
 
 def _last_item(items: Element) -> Element:
@@ -585,14 +655,17 @@ def _readable(node: "LexborNode") -> int:
     )
 
 
-def _add_field(tag: str, node: "LexborNode", parent: Element) -> None:
-    """Add the state of a task in a list, a check box that a reader cannot change; else a space."""
-    attributes = _attributes(node)
-    kind = attributes.get("type", "").lower()
-    if tag != "input" or kind != "checkbox":
-        if parent.children and kind != "hidden":
-            parent.children.append(" ")
-        return
-    is_task = "disabled" in attributes or "task" in attributes.get("class", "")
-    if is_task and any(around.tag == "li" for around in parent.nearest(3)):
-        parent.children.append("[x] " if "checked" in attributes else "[ ] ")
+def _shown_in(tag: str, kind: str, node: "LexborNode", attributes: dict[str, str]) -> str:
+    """Return what a field shows, "" if that is nothing or longer than a sign."""
+    if tag == "input" and kind == "checkbox":
+        return _signs.box(is_checked="checked" in attributes)
+    if tag == "input":
+        return _signs.as_sign(attributes.get("value", "")) if kind in _VALUED else ""
+    if tag == "select":
+        chosen = node.css_first("option[selected]") or node.css_first("option")
+        return _signs.as_sign(chosen.text(deep=True)) if chosen is not None else ""
+    if tag == "textarea":
+        return ""
+    said = _signs.as_sign(node.text(deep=True))
+    most = " of " + attributes["max"] if "max" in attributes else ""
+    return said or _signs.as_sign(attributes.get("value", "") + most)
