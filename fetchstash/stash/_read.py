@@ -18,7 +18,7 @@ from fetchstash.text import clip, counted
 from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
-_VALUE = re.compile(r"(?=.{1,400}\Z)(?:[^./\[\]]{0,100}[./\[])[^\n]*")
+_VALUE = re.compile(r"(?=.{1,400}\Z)(?:[^./\[\]|]{0,100}[./\[|])[^\n]*")
 """A path as jq and programs write it: ``items[3].name``, ``.items[]``, ``items/3``, ``items.3``."""
 
 

@@ -166,7 +166,7 @@ QUERY = "sum(*) by *"
 """Stands among the paths of documents whose rows a query can ask, in the words of an example."""
 
 _QUERY = re.compile(
-    r"\s*(?:(?:count|distinct|where|top|bottom)\b(?![/.\[])|(?:sum|m(?:in|ax|ean|edian)|av\w+)\s*\()"
+    r"\s*(?:(?:count|distinct|where|top|bottom)\b(?![/.\[])|(?:sum|m(?:in|ax|ean|edian)|av\w+)\s*(?:\(|\Z))"
     r"|[^/$].*(?:\s(?:where|top|bottom|by)\s|(?:count|sum|min|max|mean|avg|distinct)\s*\()",
     re.IGNORECASE | re.DOTALL,
 )

@@ -56,6 +56,25 @@ async def test_a_value_has_one_answer_under_each_spelling(
         (".count|length", 1),
         ("stations.0.name | length", 6),
         ("$.stations[?@.name == 'Pier 7'] | length", 1),
+        ("stations | length", 400),
+        ("stations.length", 400),
+        ("#/stations/5/name", "Pier 5"),
+        ("stations[5][name]", "Pier 5"),
+        ('.stations[] | select(.name == "Pier 7") | .tags[1]', ["b7"]),
+        ('.stations | map(select(.tags[1] == "b7" or .name == "Pier 9")) | length', 2),
+        (
+            '.stations[] | select(.name | endswith("39")) | .name',
+            [f"Pier {n}39" for n in ("", 1, 2, 3)],
+        ),
+        ('.stations[] | select(.tags and .name != "Pier 0") | .name | length', 399),
+        (".stations | map(.name) | first", "Pier 0"),
+        ("[.stations[].name] | last", "Pier 399"),
+        (".stations[0] | keys", ["name", "tags"]),
+        (".count | .total", 7),
+        ("[.count.total?] | add", 7),
+        (".. | .total?", [7]),
+        ("..total", [7]),
+        ('."count"."total"', 7),
     ],
 )
 async def test_a_path_of_jq_is_read_as_it_is_meant(
@@ -75,6 +94,14 @@ async def test_a_path_of_jq_is_read_as_it_is_meant(
         "$.stations[x",
         ".count.total | length",
         "| length",
+        "stations[*].nothing",
+        ".stations[] | select(.nothing)",
+        ".stations | group_by(.name)",
+        ".stations | map({name})",
+        ".stations[] | .name | ascii_downcase",
+        ".stations | unique",
+        ".stations[] | select(",
+        "| |",
     ],
 )
 async def test_a_path_to_nothing_is_one_line(path: str, stash: Stash, site: Site) -> None:
@@ -83,6 +110,30 @@ async def test_a_path_to_nothing_is_one_line(path: str, stash: Stash, site: Site
         await stash.slice(ref, path=path)
     assert raised.value.code in ("out_of_range", "bad_argument")
     assert "Did you mean $" not in str(raised.value)
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "Average", "max"])
+@pytest.mark.parametrize("file", ["a.json", "a.jsonl", "a.yaml", "a.csv"])
+async def test_an_aggregate_alone_is_answered_with_the_columns_that_are_there(
+    aggregate: str, file: str, stash: Stash, site: Site
+) -> None:
+    records = [{"height": n, "place": f"p{n % 3}"} for n in range(40)]
+    rows = "".join(f"{record['height']},{record['place']}\n" for record in records)
+    text = {
+        "a.jsonl": "".join(f"{json.dumps(record)}\n" for record in records),
+        "a.csv": f"height,place\n{rows}",
+    }.get(file, json.dumps(records))
+    ref = (await stash.fetch(site.put(f"/{file}", text, None))).ref
+    with pytest.raises(FetchstashError) as raised:
+        await stash.slice(ref, path=aggregate)
+    assert "Columns: height, place\nFor example: sum(height) by place" in raised.value.excerpt
+
+
+async def test_a_value_of_that_name_is_no_aggregate(stash: Stash, site: Site) -> None:
+    ref = (await stash.fetch(site.put("/a.json", '{"sum": {"a": 5}, "max": 3}', None))).ref
+    assert json.loads((await stash.slice(ref, path="sum")).text) == {"a": 5}
+    ref = (await stash.fetch(site.put("/a.csv", "max,b\n7,8\n", "text/csv"))).ref
+    assert "7" in (await stash.slice(ref, path="max")).text
 
 
 LINES = "".join(f"line {n} of the log\n" for n in range(1, 3_001))

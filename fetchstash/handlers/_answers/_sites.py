@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from fetchstash.handlers._answers import AnswerReason, _values as v
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Hints
-from fetchstash.handlers._data._json_values import value_at
+from fetchstash.handlers._data._json_paths import value_at
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts
 from fetchstash.text.untyped import is_array, is_object

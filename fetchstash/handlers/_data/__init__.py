@@ -35,6 +35,11 @@ class DataReason(ReasonTable):
         "Correct it, or give a JSON pointer such as /items/0/name.",
         BadArgument,
     )
+    BAD_JQ = (
+        "{name} is no path that is understood here.",
+        "Write a JSONPath such as $.items[?@.price > 5].name, or a query as sum(x) by y.",
+        BadArgument,
+    )
     BAD_XPATH = (
         "{name} is no path to elements.",
         "Write it as in /catalog/book[2]/title or //book/@id.",

@@ -12,7 +12,8 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._json_values import lay_out, value_at, write
+from fetchstash.handlers._data._json_paths import value_at
+from fetchstash.handlers._data._json_values import lay_out, write
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts

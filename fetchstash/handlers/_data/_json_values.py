@@ -1,4 +1,4 @@
-"""Values of JSON and YAML: found by path, and the shape of all.
+"""Values of JSON and YAML: read, written, laid out, and the shape of all.
 
 Numbers, strings and single spaces keep their spelling: nothing is parsed into values. A few regular
 expressions do it (linear, no stack), because 5 MB must take well under two seconds. Escaped quotes
@@ -10,12 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from fetchstash.handlers._charset import long_lines
-from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._reasons import Reason
 from fetchstash.text.untyped import is_array, is_object
 
 WIDTH = 160
@@ -241,154 +238,6 @@ def write(value: Any) -> str:
     return value.spelling if isinstance(value, Spelled) else json.dumps(value, ensure_ascii=False)
 
 
-_PLAIN_STEP = re.compile(r"\.?([^.\[\]/'\"$]+)|/([^/\[\]]+)|\.?\[([^\[\]]{0,100})\]")
-_BRACKETED = re.compile(r"\*?|-?\d{1,10}|-?\d{0,10}:-?\d{0,10}|'[^']*'|\"[^\"]*\"")
-
-_LENGTH_OF = re.compile(r"([^|]*[^|\s])\s*\|\s*length\s*")
-
-
-def pick(value: Any, path: str) -> Any:
-    """Return the part of ``value`` that ``path`` points at.
-
-    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$". Other spellings are
-    those of jq and of programs: ``.stations[5].name``, ``stations.5``, ``stations/5``,
-    ``stations[].name``. A key of the outermost object goes first. A path that may match several
-    values returns their list, and ``PATH | length`` the number of items, keys or characters. Raises
-    OutOfRange if nothing matches, BadArgument if it is no path.
-    """
-    if not path:
-        return value
-    if path.startswith("/"):
-        names = [name.replace("~1", "/").replace("~0", "~") for name in path.split("/")[1:]]
-        for name in names:
-            value = _step(value, name, path)
-        return value
-    if is_object(value) and path in value:
-        return value[path]
-    if counted_path := _LENGTH_OF.fullmatch(path):
-        found = pick(value, counted_path[1])
-        if not (is_object(found) or is_array(found) or isinstance(found, str)):
-            raise DataReason.NOT_IN_VALUE.error(name=path)
-        return len(found)
-    steps = _steps(path.removeprefix("$"))
-    if steps is None or (path.startswith("$") and ".." in path):
-        if path.startswith("$"):
-            return _by_path(value, path)
-        return _step(value, path, path)
-    if all(isinstance(step, str) for step in steps):
-        for step in steps:
-            value = _step(value, str(step), path)
-        return value
-    return _by_path(value, "$" + "".join(_written(step) for step in steps))
-
-
-def _steps(path: str) -> list[str | tuple[str]] | None:
-    """Return the names of a plain path, and as (selector,) what may match several values.
-
-    None for what is no plain path.
-    """
-    steps: list[str | tuple[str]] = []
-    at = len(path) if path == "." else 0
-    while at < len(path):
-        step = _PLAIN_STEP.match(path, at)
-        if step is None:
-            return None
-        name, bracket = step[1] or step[2], step[3]
-        if name is None and not _BRACKETED.fullmatch(bracket):
-            return None
-        if name == "*" or bracket in ("", "*"):
-            steps.append(("*",))
-        elif name is not None:
-            steps.append(name)
-        elif bracket[0] in "'\"":
-            steps.append(bracket[1:-1])
-        else:
-            steps.append(bracket if bracket.isdigit() else (bracket,))
-        at = step.end()
-    return steps
-
-
-def _written(step: str | tuple[str]) -> str:
-    """Return a step as JSONPath has it."""
-    if isinstance(step, tuple):
-        return f"[{step[0]}]"
-    return f"[{step}]" if step.isdigit() else f"[{json.dumps(step)}]"
-
-
-def _step(value: Any, name: str, path: str) -> Any:
-    if is_object(value):
-        if name not in value:
-            raise DataReason.NOT_IN_OBJECT.error(name=path, count=len(value))
-        return value[name]
-    if not is_array(value):
-        raise DataReason.NOT_IN_VALUE.error(name=path)
-    # RFC 6901, section 4: an index has no sign and no leading zero.
-    is_index = re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII)
-    if not is_index or int(name) >= len(value):
-        raise DataReason.NOT_IN_ARRAY.error(name=path, count=len(value))
-    return value[int(name)]
-
-
-def _by_path(value: Any, path: str) -> Any:
-    from jsonpath import JSONPath, JSONPathEnvironment  # noqa: PLC0415 - heavy
-    from jsonpath.exceptions import JSONPathError  # noqa: PLC0415
-
-    try:
-        environment = JSONPathEnvironment(strict=True)
-        environment.function_extensions |= _linear_functions()
-        query = environment.compile(path)
-        values: list[Any] = query.findall(value)
-    except JSONPathError as error:
-        raise DataReason.BAD_JSONPATH.error(name=path) from error
-    if not values:
-        raise Reason.NOTHING_THERE.error(name=path)
-    return values[0] if isinstance(query, JSONPath) and query.singular_query() else values
-
-
-def _linear_functions() -> dict[str, Any]:
-    """Return ``match`` and ``search`` (RFC 9535, section 2.4) by RE2, which takes linear time."""
-    import re2  # noqa: PLC0415 - for JSONPath alone
-    from jsonpath.function_extensions import ExpressionType, FilterFunction  # noqa: PLC0415
-
-    @lru_cache(maxsize=100)  # a document may bring a pattern with each of its values
-    def compiled(pattern: str) -> Any:
-        options = re2.Options()
-        options.log_errors = False
-        try:
-            return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
-        except re2.error:
-            return None  # RFC 9535: a bad pattern matches nothing
-
-    class Linear(FilterFunction):
-        """One of the two functions; ``method`` is that of a compiled pattern."""
-
-        @property
-        def arg_types(self) -> list[ExpressionType]:
-            return [ExpressionType.VALUE, ExpressionType.VALUE]
-
-        @property
-        def return_type(self) -> ExpressionType:
-            return ExpressionType.LOGICAL
-
-        def __init__(self, method: str) -> None:
-            self.method = method
-
-        def __call__(self, value: object, pattern: object) -> bool:
-            if not isinstance(value, str) or not isinstance(pattern, str):
-                return False
-            regex = compiled(pattern)
-            if regex is None:
-                return False
-            return getattr(regex, self.method)(value.encode("utf-8", "surrogatepass")) is not None
-
-    return {"match": Linear("fullmatch"), "search": Linear("search")}
-
-
 def on_lines(value: Any) -> str:
     """Return ``value`` as JSON, laid out on lines."""
     return "".join(lay_out(write(value)))
-
-
-def value_at(value: Any, path: str) -> str:
-    """Return the part of ``value`` at ``path`` on lines. Raises what ``pick`` raises."""
-    return on_lines(pick(value, path))

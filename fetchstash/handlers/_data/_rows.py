@@ -14,7 +14,8 @@ from typing import Any
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers._data import DataReason, _json_values
-from fetchstash.handlers._data._json_values import array_items, pick, write
+from fetchstash.handlers._data._json_paths import pick
+from fetchstash.handlers._data._json_values import array_items, write
 from fetchstash.handlers._previews import one_line
 from fetchstash.text import clip
 from fetchstash.text.untyped import is_array, is_object

@@ -19,6 +19,7 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
+from fetchstash.handlers._data._json_paths import value_at
 from fetchstash.handlers._data._rows import value_rows
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.text.facts import is_query
@@ -201,7 +202,7 @@ class YamlHandler(Streamed, TextParts):
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
         if is_query(path):
             return answer(path, partial(value_rows, value))
-        return _json_values.value_at(value, path)
+        return value_at(value, path)
 
 
 def find_sections(text: str) -> list[Heading]:
