@@ -18,7 +18,7 @@ from fetchstash.errors import (
 )
 from fetchstash.stash import _read
 from fetchstash.stash._documents import Documents
-from fetchstash.stash._patterns import Spelling, other_spellings, repaired
+from fetchstash.stash._patterns import Spelling, other_spellings, repaired, words_of
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._site import pages as pages_of
 from fetchstash.stash._values import (
@@ -84,7 +84,8 @@ async def _hint(
 
 async def _passages(documents: Documents, query: GrepQuery, refs: Sequence[str]) -> Hint | None:
     """Return the search for the words of a pattern, if it finds a passage; None for one word."""
-    words = re.findall(r"[^\W_]{2,}", query.pattern[:_SHORT_CHARS])
+    pattern = query.pattern[:_SHORT_CHARS]
+    words = words_of(re.escape(pattern) if query.literal else pattern)
     if len(words) > 1:
         with suppress(FetchstashError):
             asked = " ".join(words)

@@ -238,7 +238,10 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     named = any(fnmatchcase(path, pattern) for pattern in paths)
     named = named or (QUERY in paths and is_query(path))
     named = named or ("$*" in paths and _VALUE.fullmatch(path) is not None)
-    return named and all(heading.title.casefold() != title for heading in facts.outline)
+    starts = [heading.start for heading in facts.outline if heading.title.casefold() == title]
+    if starts and "$*" in paths:  # a key on a line with others is no part of the text
+        return sum(heading.start == starts[0] for heading in facts.outline) > 1
+    return named and not starts
 
 
 def asks_for(facts: Facts, path: str, name: str) -> bool:

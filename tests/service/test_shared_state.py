@@ -21,7 +21,7 @@ _LOCAL = "of library and command; no tool over HTTP comes here"
 SHARED = {
     "fetch/_cookies.py:_is_public_suffix": _CODE,  # the list of a package
     "fetch/_rules.py:_pattern": _CODE,
-    "handlers/_data/_json_values.py:compiled": _WORKER,
+    "handlers/_data/_json_paths.py:compiled": _WORKER,
     "handlers/_data/_query.py:_parser": _WORKER,
     "handlers/_dates.py:_months": _CODE,
     "handlers/_html/_byline.py:_parted": _WORKER,

@@ -18,6 +18,7 @@ Its price is $4.50 (net), so don\u2019t wait.
 report_2024.pdf and report_2025.pdf
 A keeper walked along the pier at night.
 path C:\\temp\\new
+The Stra\u00dfe to the na\u00efve caf\u00e9, and the \u201cold\u201d q&a at ?x=1
 """
 
 NO_MATCH: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
@@ -34,12 +35,30 @@ NO_MATCH: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("so don't wait", {}, "with any signs between the words", {"ignore_case": True}),
     ("pier keeper", {}, "with the words in any order", {"ignore_case": True}),
     ("flywheels", {}, "with another ending", {"pattern": "flywhee"}),
+    ("flywheelies", {}, "with another ending", {"pattern": "flywheel"}),
+    (r"\<flywheel\>", {}, r"with \b in place of \< and \>, ignoring case", {"ignore_case": True}),
+    ("*flywheel*turns", {"literal": True}, "with any signs between the words", {}),
+    ("flywheel*rpm", {}, "with .* in place of *, ignoring case", {"pattern": "flywheel.*rpm"}),
+    ("night AND keeper", {}, "with all of them in any order", {"ignore_case": True}),
+    ("walked && at night", {}, "with all of them in any order", {"ignore_case": True}),
+    ("rotor OR flywheel", {}, "with | in place of OR", {"pattern": "rotor|flywheel"}),
+    ("naive cafe", {}, "with or without accents", {"ignore_case": True}),
+    ("strasse", {}, "with or without accents", {"ignore_case": True}),
+    ("fl\u00ffwheel", {}, "with or without accents", {"ignore_case": True}),
+    ('"old"', {}, "without the signs around the word", {"pattern": "old"}),
+    ("q&amp;a", {}, "with its characters decoded", {"pattern": "q&a", "literal": True}),
+    ("%3Fx=1", {}, "with its characters decoded", {"pattern": "?x=1", "literal": True}),
 ]
 REFUSED = [
     (r"(?<=price is )\$\d", "in RE2's terms", r"(?:price is )\$\d"),
     (r"keeper(?! ran).*(?= at night)", "in RE2's terms", "keeper.*(?: at night)"),
     (r"(?i)total.++cost", "in RE2's terms", "(?i)total.+cost"),
     ("*.pdf", "with .* in place of *", r".*\.pdf"),
+    ("*keeper*NIGHT*", "with .* in place of *, ignoring case", ".*keeper.*NIGHT.*"),
+    (r"caf\u00e9", "in RE2's terms", r"caf\x{00e9}"),
+    (r"\hTHE\h", "in RE2's terms, ignoring case", r"[ \t]THE[ \t]"),
+    ("(?#a comment)keeper", "in RE2's terms", "keeper"),
+    ("(?>keeper) walked", "in RE2's terms", "(?:keeper) walked"),
     ("price is $4.50 (net", "as plain text", "price is $4.50 (net"),
     ("walked along\nthe pier", "on one line", "walked along"),
 ]
@@ -83,6 +102,14 @@ async def test_a_pattern_that_re2_does_not_take_gets_one_that_it_takes_and_that_
     [call] = raised.value.calls
     assert call.arguments["pattern"] == offered
     assert (await stash.grep(refs_or_urls=[ref], **arguments(call))).total
+
+
+async def test_what_a_pattern_escapes_is_no_word_to_search_for(stash: Stash, put: Put) -> None:
+    ref = await put("The keeper\nof the pier\nalpha 50")
+    matches = await stash.grep(r"keeper\s+pier\b", [ref])
+    assert matches.hint
+    assert matches.hint.call.arguments["query"] == "keeper pier"
+    assert (await stash.grep("[[:alpha:]]{50}", [ref])).hint is None
 
 
 async def test_words_that_share_no_line_are_searched_for(stash: Stash, put: Put) -> None:

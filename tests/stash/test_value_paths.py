@@ -132,6 +132,9 @@ async def test_an_aggregate_alone_is_answered_with_the_columns_that_are_there(
 async def test_a_value_of_that_name_is_no_aggregate(stash: Stash, site: Site) -> None:
     ref = (await stash.fetch(site.put("/a.json", '{"sum": {"a": 5}, "max": 3}', None))).ref
     assert json.loads((await stash.slice(ref, path="sum")).text) == {"a": 5}
+    assert json.loads((await stash.slice(ref, path="max")).text) == 3
+    ref = (await stash.fetch(site.put("/b.json", '{\n"sum": 1,\n"b": 2\n}', None))).ref
+    assert (await stash.slice(ref, path="sum")).text == '"sum": 1,\n'
     ref = (await stash.fetch(site.put("/a.csv", "max,b\n7,8\n", "text/csv"))).ref
     assert "7" in (await stash.slice(ref, path="max")).text
 

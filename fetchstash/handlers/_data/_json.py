@@ -291,9 +291,12 @@ class JsonHandler(TextParts):
         """
         with DataReason.BAD_JSON.instead_of(ValueError):
             text = decode(source.read_bytes(), hints.charset)
-            if is_query(path):
+            if is_query(path) and not path.isalpha():
                 return answer(path, partial(json_rows, text))
             value = _json_values.read(text)
+            is_key = is_object(value) and path in value  # which is called like an aggregate
+            if is_query(path) and not is_key:
+                return answer(path, partial(json_rows, text))
         return value_at(value, path)
 
 

@@ -200,7 +200,8 @@ class YamlHandler(Streamed, TextParts):
             raise DataReason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
-        if is_query(path):
+        is_key = is_object(value) and path in value  # which may be called like an aggregate
+        if is_query(path) and not is_key:
             return answer(path, partial(value_rows, value))
         return value_at(value, path)
 
