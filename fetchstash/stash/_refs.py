@@ -10,7 +10,7 @@ from fetchstash.text import clip
 if TYPE_CHECKING:
     from fetchstash.stash._stash import Stash
 
-_BEGINNING = re.compile(r"\[?(art_[a-z2-7]{5,26})(?:\u2026|\.{2,3})?\]?")
+_BEGINNING = re.compile(r"\[?(art_[a-z2-7]{3,26})(?:\u2026|\.{2,3})?\]?")
 _WHOLE_CHARS = 30
 _MOST_LISTED = 1_000
 """Artifacts of a run among which a beginning is looked for."""

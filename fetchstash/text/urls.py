@@ -24,6 +24,8 @@ _NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 _PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-encode set
 _QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
 _HOST_FIRST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:[/?#]|\Z)")
+_HOST_AND_PORT = re.compile(r"(?:(?:[\w-]+\.)+[\w-]+|localhost):\d{1,5}(?:[/?#]|\Z)")
+_TWICE = re.compile(r"https?://(?=https?:?//)", re.IGNORECASE)
 _ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
 _ENCODED = re.compile("%([0-9a-fA-F]{2})")
 _TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
@@ -198,16 +200,23 @@ def parse(text: str, max_chars: int) -> Target:
         what = "The URL holds line breaks, control characters or invisible characters."
         raise BadArgument(what, "Give it without them.")
     scheme_match = _ABSOLUTE.match(text)
-    if scheme_match is None:
+    if scheme_match is None or _HOST_AND_PORT.match(text):
         raise _no_scheme(text)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
+        if known := _known(text):
+            raise BadArgument("This is no URL of a page.", "Try {}.", known)
         what = "The URL's scheme is neither http nor https."
         raise Refused(what, "Give an http or https URL.", rule="scheme")
     rest = text[scheme_match.end() :].partition("#")[0]
     before_query, mark, query = rest.partition("?")
     if not before_query.startswith("//"):
-        raise BadArgument("The URL has no // after its scheme.", _REWRITE)
+        what, known = "The URL has no // after its scheme.", _known(text)
+        raise BadArgument(what, "Try {}.", known) if known else BadArgument(what, _REWRITE)
+    if _TWICE.match(text):
+        rest = _TWICE.sub("", text)
+        call = _known(rest) or Call("fetch", {"url": rest})
+        raise BadArgument("The URL has its scheme twice.", "Try {}.", call)
     authority, slash, path = before_query[2:].partition("/")
     host, address, port = _authority(authority, scheme)
     target = _dotless(slash + path.replace("\\", "/")) + (
@@ -221,12 +230,37 @@ def _no_scheme(text: str) -> BadArgument:
     found = urls_in(text)
     if len(found) == 1 and found[0] != text and _WEB.match(found[0]):
         return BadArgument("There is more than a URL.", "Try {}.", Call("fetch", {"url": found[0]}))
-    if _HOST_FIRST.match(text):
+    if known := _known(text):
+        return BadArgument("This is no absolute URL.", "Try {}.", known)
+    if _HOST_FIRST.match(text) or _HOST_AND_PORT.match(text):
         whole = Call("fetch", {"url": f"https://{text}"})
         return BadArgument("This is no absolute URL: it has no scheme.", "Try {}.", whole)
     has_scheme = "://" in text
     what = "It does not begin with http:// or https://." if has_scheme else "It has no scheme."
     return BadArgument(f"This is no absolute URL. {what}", _REWRITE)
+
+
+_MISSPELT = re.compile(
+    r"(?:h?t{1,3}p|hpp?tp?)(s?)\s?(?::\s?[/\\]{0,3}|/{2})(?=[\w\[])", re.IGNORECASE
+)
+_NO_SCHEME = re.compile(r"//(?=[\w-]+\.)")
+_REGISTERED = (
+    (re.compile(r"(?:doi:\s?)?(?=10\.\d{4,9}/\S)", re.IGNORECASE), "https://doi.org/"),
+    (re.compile(r"arxiv:\s?(?=[\w./-]+\Z)", re.IGNORECASE), "https://arxiv.org/abs/"),
+)
+
+
+def _known(text: str) -> Call | None:
+    """Return the fetch of a URL whose scheme is misspelt, or of a registered identifier."""
+    for begins, url in _REGISTERED:
+        if found := begins.match(text):
+            return Call("fetch", {"url": url + text[found.end() :]})
+    if found := _NO_SCHEME.match(text):
+        return Call("fetch", {"url": f"https:{text}"})
+    if (found := _MISSPELT.match(text)) and not _WEB.match(text):
+        rest = text[found.end() :].replace("\\", "/")
+        return Call("fetch", {"url": f"http{found[1].lower()}://{rest}"})
+    return None
 
 
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -236,6 +270,7 @@ _LINK = re.compile(
 """A Markdown link, up to the bracket that closes it."""
 _AROUND = "\"'`*,;<>\u201c\u201d\u2018\u2019\u00ab\u00bb"
 """What stands around a URL in a text, and is not at the end of one."""
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
 _MOST_URLS = 100
 
 
@@ -244,7 +279,7 @@ def urls_in(text: str) -> list[str]:
 
     What has none is returned as it is. Blanks, and commas outside of a query, separate several.
     """
-    text = text.strip()
+    text = text.translate(_INVISIBLE).strip()
     if links := _LINK.findall(text):
         return [_balanced(text, url) for url in links[:_MOST_URLS]]
     bare = text.strip(_AROUND + " ")
@@ -258,12 +293,15 @@ def urls_in(text: str) -> list[str]:
     if len(pieces) > 1:
         pieces = [piece.split()[0].strip(_AROUND + "[]{}") for piece in pieces if piece.strip()]
         pieces = [piece if "(" in piece else piece.strip(")") for piece in pieces]
+    pieces = [re.split('["<>]', piece)[0] for piece in pieces]  # which no URL has
     return [piece for piece in pieces if _WEB.match(piece)] or [bare]
 
 
 def _parts(text: str, place: int) -> bool:
     """Return whether another URL may begin here: after a blank, a sign, or a comma of no query."""
     before = text[place - 1]
+    if not re.search("[/?.]", text[:place]):
+        return True  # the first one, behind words that begin no URL: url=, view-source:, @
     return before.isspace() or before in "<\"'`([" or (before in ",;|" and "?" not in text[:place])
 
 
@@ -273,12 +311,21 @@ def _balanced(text: str, url: str) -> str:
     return f"{url})" if url.count("(") > url.count(")") and after.startswith("))") else url
 
 
-_ENDINGS = ".,;:!?)]}>*'\"`\u2019\u201d"
+_ENDING = re.compile(
+    r"(?:[.,;:!?)\]}>*'\"`\u2019\u201d]|\\[nrt]|%20|%22|%0[AD])+\Z|\s+\(.*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def without_ending(url: str) -> str:
     """Return a URL without the signs at its end that may be a sentence's; "" if it has none."""
-    shorter = url.rstrip(_ENDINGS)
+    ending = _ENDING.search(url)
+    if ending is None:
+        return ""
+    shorter = url[: ending.start()]
+    # A bracket that opens in the URL closes in it: …/Wall_(sea).
+    if ending[0].startswith(")") and shorter.count("(") > shorter.count(")"):
+        shorter += ")"
     return shorter if shorter != url and _WEB.match(shorter) else ""
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.text.urls import urls_in, without_ending
+from fetchstash.errors import BadArgument
+from fetchstash.text.urls import parse, urls_in, without_ending
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_next_calls import next_call
@@ -43,6 +44,27 @@ UNDERSTOOD: list[tuple[str, str, dict[str, Any], int]] = [
     ("references as a string", "artifact_search", {"artifact_refs": "REF", "query": "body"}, 1),
     ("a linked artifact", "artifact_grep", {"artifact_ref": "<URL>", "pattern": "body"}, 1),
     ("a list as pattern", "artifact_grep", {"artifact_ref": "REF", "pattern": ["body"]}, 1),
+    ("a name before it", "fetch_content", {"url": "url=URL"}, 1),
+    ("a scheme before it", "fetch_content", {"url": "view-source:URL"}, 1),
+    ("a link of HTML", "fetch_content", {"url": '<a href="URL">the page</a>'}, 1),
+    ("a tag at the end", "fetch_content", {"url": "URL</url>"}, 1),
+    ("an invisible character", "fetch_content", {"url": "URL\u200b"}, 1),
+    ("an object as url", "fetch_content", {"url": {"url": "URL"}}, 1),
+    ("objects as urls", "fetch_content", {"urls": [{"url": "URL"}, {"url": "OTHER"}]}, 2),
+    ("url beside other urls", "fetch_content", {"url": "URL", "urls": ["OTHER"]}, 2),
+    ("thousands", "fetch_content", {"url": "URL", "maxChars": "2k"}, 1),
+    ("a list as focus", "fetch_content", {"url": "URL", "focus": ["body", "one"]}, 1),
+    ("a number as flag", "fetch_content", {"url": "URL", "refresh": 0}, 1),
+    ("an object as reference", "artifact_slice", {"artifact_ref": {"artifact_ref": "REF"}}, 1),
+    ("a resource", "get_search_content", {"artifact_ref": "fetchstash://artifact/REF"}, 1),
+    ("a reference in capitals", "get_search_content", {"artifact_ref": "UPPER"}, 1),
+    ("a bare reference", "get_search_content", {"artifact_ref": "BARE"}, 1),
+    ("a unit in the singular", "artifact_slice", {"artifact_ref": "REF", "unit": "Line"}, 1),
+    ("a unit in full", "artifact_slice", {"artifact_ref": "REF", "unit": "characters"}, 1),
+    ("a line with its letter", "artifact_slice", {"artifact_ref": "REF", "start": "L1"}, 1),
+    ("patterns", "artifact_grep", {"artifact_ref": "REF", "pattern": ["nothing", "body"]}, 1),
+    ("all of them", "artifact_search", {"query": "body", "artifact_refs": "all"}, 2),
+    ("words as a list", "artifact_search", {"query": ["body", "one"]}, 1),
 ]
 
 
@@ -54,12 +76,22 @@ async def test_a_shape_that_can_mean_one_thing_is_understood(
     other = site.put("/b.txt", "the body of the other\n", "text/plain")
     async with connect(mode=mode) as client:
         ref = ref_in(await call(client, "fetch_content", url=url))
-        words = {"URL": url, "OTHER": other, "REF": ref, "BEGINNING": ref[:12]}
+        words = {
+            "URL": url,
+            "OTHER": other,
+            "REF": ref,
+            "BEGINNING": ref[:12],
+            "UPPER": ref.upper(),
+            "BARE": ref[4:],
+        }
 
         def real(value: Any) -> Any:
             if isinstance(value, list):
                 items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
                 return [real(item) for item in items]
+            if isinstance(value, dict):
+                named: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+                return {name: real(item) for name, item in named.items()}
             for name, word in words.items() if isinstance(value, str) else ():
                 value = value.replace(name, word)
             return value
@@ -94,7 +126,44 @@ CORRECTED: list[tuple[str, dict[str, Any]]] = [
     ("read", {"artifact_ref": "URL"}),
     ("search", {"query": "body"}),
     ("list", {}),
+    ("mcp__fetchstash__fetch_content", {"url": "URL"}),
+    ("fetchstash.artifact_grep", {"artifact_ref": "URL", "pattern": "body"}),
+    ("curl", {"url": "URL"}),
+    ("artifact_read", {"artifact_ref": "URL"}),
+    ("artifact_list", {}),
 ]
+RENAMED: list[tuple[str, dict[str, Any], str]] = [
+    ("get_search_content", {"artifact_ref": "URL", "max_chars": "500"}, "maxChars=500"),
+    ("get_search_content", {"artifact_refs": ["URL"]}, "get_search_content(artifact_ref="),
+    ("get_search_content", {"artifact_ref": "URL", "pattern": "body"}, "artifact_grep("),
+    ("get_search_content", {"artifact_ref": "URL", "query": "body"}, "artifact_search("),
+    ("get_search_content", {"artifact_ref": "URL", "path": ""}, "artifact_slice("),
+    ("artifact_grep", {"artifact_ref": "URL", "pattern": "BODY", "ignoreCase": True}, "ignore_"),
+    ("artifact_grep", {"artifact_ref": "URL", "pattern": "BODY", "flags": "i"}, "ignore_case=true"),
+    (
+        "artifact_grep",
+        {"artifact_ref": "URL", "pattern": "BODY", "case_sensitive": False},
+        "ignore_case=true",
+    ),
+    ("artifact_grep", {"artifact_ref": "URL", "pattern": "body", "before": 1}, "context=1"),
+]
+
+
+async def test_an_argument_that_a_tool_has_not_is_answered_with_the_call(
+    connect: Connect, site: Site
+) -> None:
+    url = site.put("/page.txt", "the body\n", "text/plain")
+    async with connect() as client:
+        await call(client, "fetch_content", url=url)
+        for tool, arguments, words in RENAMED:
+            given: dict[str, Any] = {
+                name: [url] if isinstance(value, list) else url if value == "URL" else value
+                for name, value in arguments.items()
+            }
+            line = await fail(client, tool, **given)
+            assert words in line, line
+            better, right = next_call(line)
+            assert "the body" in await call(client, better, **right), line
 
 
 async def test_a_tool_by_another_name_is_answered_with_the_call(
@@ -140,6 +209,8 @@ async def test_a_beginning_of_two_references_names_both(connect: Connect, site: 
         ("\u201chttps://a.org/\u201d", ["https://a.org/"]),
         ("art_abc", ["art_abc"]),
         ("no URL", ["no URL"]),
+        ("a.org/x?u=https://b.org/", 1),
+        ("@https://a.org/", ["https://a.org/"]),
         ("<" * 9_000, 1),
     ],
 )
@@ -149,6 +220,32 @@ async def test_the_urls_of_a_text(text: str, urls: list[str] | int) -> None:
 
 
 async def test_an_ending_is_no_part_of_a_word() -> None:
-    assert without_ending("https://a.org/x_(y)") == "https://a.org/x_(y"
+    assert without_ending("https://a.org/x_(y)") == ""
+    assert without_ending("https://a.org/x_(y).") == "https://a.org/x_(y)"
+    for ending in ("\\n", "%20", ").", " (read today)"):
+        assert without_ending(f"https://a.org/x{ending}") == "https://a.org/x"
     assert without_ending("https://a.org/x") == ""
     assert without_ending("...") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http:/a.org/x", "http://a.org/x"),
+        ("https//a.org/x", "https://a.org/x"),
+        ("http:\\\\a.org\\x", "http://a.org/x"),
+        ("htp://a.org/x", "http://a.org/x"),
+        ("http://https://a.org/x", "https://a.org/x"),
+        ("https://https//a.org", "https://a.org"),
+        ("//a.org/x", "https://a.org/x"),
+        ("a.org:8080/x", "https://a.org:8080/x"),
+        ("doi:10.1000/182", "https://doi.org/10.1000/182"),
+        ("10.1000/182", "https://doi.org/10.1000/182"),
+        ("arXiv:2101.00001", "https://arxiv.org/abs/2101.00001"),
+    ],
+)
+async def test_what_is_almost_a_url_is_answered_with_the_url(text: str, url: str) -> None:
+    with pytest.raises(BadArgument) as raised:
+        parse(text, 1_000)
+    assert [known.arguments["url"] for known in raised.value.calls] == [url]
+    assert parse(url, 1_000)

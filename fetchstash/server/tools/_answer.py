@@ -238,12 +238,14 @@ async def answer(
 
 _OTHER_TOOLS = {
     "fetch": "fetchurl webfetch fetchpage fetchwebpage geturl readurl url open openurl browse "
-    "browsepage visit navigate scrape download http httpget fetchcontent loadurl",
-    "read": "getcontent readcontent readmore continue get getartifact readartifact",
+    "browsepage visit navigate scrape download http httpget fetchcontent loadurl "
+    "urlfetch curl wget",
+    "read": "getcontent readcontent readmore continue get getartifact readartifact artifactread "
+    "artifactget cat view",
     "grep": "find findtext regex regexsearch searchtext",
     "slice": "readpart readlines readpages part section",
     "search": "searchcontent searchartifacts fulltextsearch query",
-    "info": "list ls listartifacts history metadata describe",
+    "info": "list ls listartifacts artifactlist history metadata describe",
     "fetch_site": "crawl crawlsite site sitemap spider",
     "add_file": "readfile openfile addfile file",
     "delete": "rm remove deleteartifact removeartifact forget",
@@ -263,7 +265,9 @@ def tool_named(
     what = f"There is no tool {clip(name, 60)!r}."
     for tool in tools.values():
         others = (plain(tool.action), *_OTHER_TOOLS.get(tool.action, "").split())
-        if plain(name) in others:
+        # Hosts put the name of a server before a tool's: mcp__fetchstash__fetch_content.
+        is_prefixed = re.search(rf"[^a-zA-Z]{tool.name}\Z", name) is not None
+        if plain(name) in others or is_prefixed:
             call, _ = meant(tool, understood(tool, arguments or {}))
             raise BadArgument(what, "Try {}.", call)
     raise BadArgument(what, did_you_mean(name, tools) or f"There are {', '.join(tools)}.")

@@ -34,8 +34,8 @@ _OTHERS: Mapping[str, str] = {
     "offset": "startindex start from begin skip position",
     "max_matches": _COUNTS,
     "max_results": _COUNTS,
-    "context": "contextlines around surrounding c",
-    "ignore_case": "ignorecase caseinsensitive insensitive i",
+    "context": "contextlines around surrounding before after a b c",
+    "ignore_case": "ignorecase caseinsensitive insensitive nocase i",
     "literal": "fixed fixedstring fixedstrings plain exact f",
     "refresh": "force forcerefresh nocache reload fresh bypasscache update",
     "unit": "units by mode",
@@ -59,6 +59,8 @@ def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
     """
     known = {name: value for name, value in arguments.items() if name in tool.properties}
     unknown = {name: value for name, value in arguments.items() if name not in tool.properties}
+    unknown = dict(_in_our_terms(tool, name, value) for name, value in unknown.items())
+    known |= {name: unknown.pop(name) for name in [*unknown] if name in tool.properties}
     method, count, all_meant = tool.action, None, True
     for name, value in unknown.items():
         part = _part(plain(name), value)
@@ -80,6 +82,19 @@ def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
         method = "list"
     named = {_METHODS_NAMES.get(name, name): _short(value) for name, value in known.items()}
     return Call(method, named), all_meant
+
+
+def _in_our_terms(tool: ToolSpec, name: str, value: Any) -> tuple[str, Any]:
+    """Return an argument whose value says what one of ours does in other words."""
+    if "ignore_case" in tool.properties:
+        if plain(name) in ("casesensitive", "matchcase") and str(value).lower() in ("false", "0"):
+            return "ignore_case", True
+        if plain(name) == "flags" and isinstance(value, str) and "i" in value:
+            return "ignore_case", True
+    singular = next((own for own in tool.properties if f"{own}s" == name), "")
+    if singular and isinstance(value, list) and len(items := cast("Sequence[Any]", value)) == 1:
+        return singular, items[0]
+    return name, value
 
 
 def is_other_name(tool: ToolSpec, name: str, value: Any) -> bool:
@@ -201,14 +216,37 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _unknown(tool: ToolSpec, name: str, arguments: Mapping[str, Any]) -> BadArgument:
     """Return the error for an argument that a tool does not have, with the call to make instead."""
     what = f"{tool.name} has no argument {clip(name, 60)!r}."
+    if other := _of_another_tool(tool, arguments):
+        return BadArgument(what, "Try {}.", other)
     question = did_you_mean(name, tool.properties)
     if question and not is_other_name(tool, name, arguments[name]):
-        return BadArgument(what, question)
+        near = question.removeprefix("Did you mean ").removesuffix("?")
+        value = understood(tool, {near: arguments[name]}).get(near)
+        if value is None or near in arguments or not _is(value, tool.properties[near]["type"]):
+            return BadArgument(what, question)
+        renamed = {near if key == name else key: item for key, item in arguments.items()}
+        return BadArgument(what, f"{question} {{}}", meant(tool, understood(tool, renamed))[0])
     call, all_meant = meant(tool, arguments)
     if not all_meant:
         return BadArgument(what, f"It has {', '.join(tool.properties)}. Try {{}}.", call)
     first = "Fetch first, then try" if tool.open_world and call.action == "slice" else "Try"
     return BadArgument(what, f"{first} {{}}.", call)
+
+
+_ONLY_THERE = {"pattern": ("artifact_ref", "grep"), "path": ("artifact_ref", "slice")}
+"""Arguments that one other action alone has, for a tool that takes one artifact."""
+
+
+def _of_another_tool(tool: ToolSpec, arguments: Mapping[str, Any]) -> Call | None:
+    """Return the call of another tool that has all of the arguments; None if it is not plain."""
+    if tool.action not in ("read", "info") or "artifact_ref" not in arguments:
+        return None
+    for name, (_, action) in _ONLY_THERE.items():
+        if set(arguments) == {"artifact_ref", name}:
+            return Call(action, {"ref": arguments["artifact_ref"], name: _short(arguments[name])})
+    if set(arguments) == {"artifact_ref", "query"}:
+        return Call("search", {"query": arguments["query"], "refs": [arguments["artifact_ref"]]})
+    return None
 
 
 def _check(name: str, value: Any, schema: Schema) -> None:

@@ -16,9 +16,13 @@ from fetchstash.text.urls import urls_in
 
 _PLURALS = {"url": "urls", "artifact_ref": "artifact_refs"}
 _NAMES_A_DOCUMENT = frozenset({*_PLURALS, *_PLURALS.values()})
-_REF = re.compile(r"\bart_[a-z2-7]{26}\b")
+_REF = re.compile(r"\bart[_ -]([a-z2-7]{26})\b", re.IGNORECASE)
+_BARE_REF = re.compile(r"\W*([a-z2-7]{26})\W*", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?\d{1,3}(?:([,_ ])\d{3})*(?:\1\d{3})*|[+-]?\d{1,15}")
-_FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_THOUSANDS = re.compile(r"(\d{1,6})k", re.IGNORECASE)
+_LINE = re.compile(r"L(\d{1,9})", re.IGNORECASE)
+_ALL = frozenset({"all", "*", "any"})
 _MOST_CHARS = 100_000
 """A longer string is read as no JSON, and no URL is looked for in it."""
 _MOST_ITEMS = 100
@@ -35,6 +39,9 @@ def understood(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if name in tool.one_of and value in ("", []) and len(arguments) > 1:
             continue  # given empty beside the other
+        optional = name in _NAMES_A_DOCUMENT and name not in (*tool.required, *tool.one_of)
+        if optional and isinstance(value, str) and value.strip().lower() in _ALL:
+            continue  # what it means where it is left out
         shaped[name] = _shaped(name, value, schema)
     for one, several in _PLURALS.items():
         if {one, several} <= set(tool.one_of):
@@ -46,32 +53,59 @@ def understood(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_or_several(arguments: dict[str, Any], one: str, several: str) -> None:
-    """Give a list under its own name, and one that both names have, once."""
+    """Give a list under its own name, and what both names have, once."""
     named, listed = arguments.get(one), arguments.get(several)
     if isinstance(named, list) and listed is None:
         items = list(cast("Sequence[Any]", arguments.pop(one)))
         arguments.update({one: items[0]} if len(items) == 1 else {several: items})
-    elif isinstance(named, str) and isinstance(listed, list) and named in listed:
+    elif isinstance(named, str | list) and isinstance(listed, list):
+        first = [named] if isinstance(named, str) else cast("list[Any]", arguments[one])
         del arguments[one]
+        arguments[several] = [*first, *(item for item in listed if item not in first)]
 
 
 def _shaped(name: str, value: Any, schema: Schema) -> Any:
     kind = schema["type"]
+    value = _unwrapped(value)
     if name in _NAMES_A_DOCUMENT:
         return _documents(_parsed(value), kind)
     if kind == "integer":
         return _number(value)
-    if kind == "boolean" and isinstance(value, str):
-        return _FLAGS.get(value.strip().lower(), value)
-    if kind == "string" and isinstance(value, list):
-        items = cast("Sequence[Any]", value)
-        return items[0] if len(items) == 1 else items
+    if kind == "boolean" and not isinstance(value, bool):
+        return _FLAGS.get(str(value).strip().lower(), value)
+    if kind == "string":
+        return _text(name, value, schema)
     return value
+
+
+def _text(name: str, value: Any, schema: Schema) -> Any:
+    """Return the one text that a number or a list means, in the spelling of an enum."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list):
+        items = cast("Sequence[Any]", value)
+        texts = all(isinstance(item, str) for item in items)
+        if len(items) > 1 and texts and name in _JOINTS:
+            return _JOINTS[name].join(items)
+        return items[0] if len(items) == 1 else items
+    if isinstance(value, str) and "enum" in schema:
+        word = value.strip().lower()
+        word = _UNITS.get(word, word)
+        return next((known for known in schema["enum"] if known in (word, f"{word}s")), value)
+    return value
+
+
+_JOINTS = {"pattern": "|", "query": " ", "focus": " "}
+_UNITS = {"character": "chars", "characters": "chars", "picture": "image", "png": "image"}
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, str) and _NUMBER.fullmatch(text := value.strip()):
         return int(re.sub("[,_ ]", "", text))
+    if isinstance(value, str) and (thousands := _THOUSANDS.fullmatch(value.strip())):
+        return 1_000 * int(thousands[1])
+    if isinstance(value, str) and (line := _LINE.fullmatch(value.strip())):
+        return int(line[1])
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
@@ -97,17 +131,37 @@ def _documents(value: Any, kind: str) -> Any:
         found = _named(value)
         return found[0] if len(found) == 1 and kind == "string" else found
     if isinstance(value, list):
-        items = cast("Sequence[Any]", value)
-        if len(items) > _MOST_ITEMS:
-            return items
-        return [
+        given = cast("Sequence[Any]", value)
+        if len(given) > _MOST_ITEMS:
+            return given
+        items = [_unwrapped(item) for item in given]
+        parts = [
             part for item in items for part in (_named(item) if isinstance(item, str) else [item])
         ]
+        are_texts = all(isinstance(part, str) for part in parts)
+        return list(dict.fromkeys(parts)) if are_texts else parts
     return value
 
 
+def _unwrapped(item: Any) -> Any:
+    """Return the one text in an object, ``{"url": "…"}``; anything else as it is."""
+    if (
+        isinstance(item, dict)
+        and len(inside := list(cast("Mapping[str, Any]", item).values())) == 1
+    ):
+        return inside[0] if isinstance(inside[0], str | list) else item
+    return item
+
+
 def _named(text: str) -> list[str]:
+    """Return the references or URLs in a text, the text itself if it has neither."""
     if len(text) > _MOST_CHARS:
         return [text]
-    refs = [] if "://" in text else list(dict.fromkeys(_REF.findall(text)))
-    return refs or urls_in(text)
+    is_ref = "://" not in text or text.strip().startswith(_RESOURCE)
+    refs = [_BARE_REF.fullmatch(text), *_REF.finditer(text)] if is_ref else []
+    found = [f"art_{match[1].lower()}" for match in refs if match]
+    return list(dict.fromkeys(found)) or urls_in(text)
+
+
+_RESOURCE = "fetchstash://artifact/"
+"""Begins the address of an artifact as a resource."""
