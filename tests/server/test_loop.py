@@ -96,6 +96,12 @@ def put_headers(site: Site) -> None:
     site.put("/docs/", script=write)
 
 
+def put_feed(site: Site) -> None:
+    items = lines("<item><title>t{}</title></item>")
+    feed = f'<rss version="2.0"><channel><title>Feed</title>{items}</channel></rss>'
+    site.put("/docs/", feed, "application/rss+xml")
+
+
 def put_robots(site: Site) -> None:
     put_start(site)
     agents, paths = lines("User-agent: a{}\n", 9_000), lines("Disallow: /x{}*y\n", 20_000)
@@ -175,6 +181,7 @@ CASES = (
         (FETCH, ("artifact_grep", {"pattern": "word", "max_matches": 1_000, "maxChars": 100_000})),
         "matches 1 to 1000 of 100000",
     ),
+    Hostile("items of a feed", put_feed, (FETCH, INFO), "RSS feed"),
     Hostile("header fields", put_headers, (FETCH, FETCH), "Words enough to read."),
     Hostile("rules of robots.txt", put_robots, (FETCH, FETCH), "Words enough to read."),
     Hostile("columns", put_columns, (FETCH, INFO, part("c5x")), "numbers from 1 to 100001"),
