@@ -132,7 +132,16 @@ def _client_of(call_next: Any) -> Any:
 
 
 def _changed(request: Any, body: dict[str, Any]) -> Any:
-    return request if body == request.json else request.copy(body=body)
+    """Return a request with another body, itself if nothing changed."""
+    if body == request.json:
+        return request
+    # ``copy`` copies the old body in depth (1 ms for a megabyte) before it takes the new one.
+    options, original = request.options, request.options.json_data
+    options.json_data = None
+    try:
+        return request.copy(body=body)
+    finally:
+        options.json_data = original
 
 
 class _NothingAnsweredError(Exception):
