@@ -59,7 +59,7 @@ async def lines_named(reader: TextReader, facts: Facts, fragment: str) -> Named 
         first = int(match[1] or 0) + 1
         last = int(match[2] or reader.lines) if match[2] is not None else first
         named = _lines(reader, facts, first, last)
-    elif facts.content_kind == "csv" and (match := _ROWS.fullmatch(fragment)):
+    elif _is_rows(facts) and (match := _ROWS.fullmatch(fragment)):
         last = reader.lines if match[2] in ("", "*") else int(match[2] or match[1])
         named = _lines(reader, facts, int(match[1]), last)
     elif (match := _PAGE.fullmatch(fragment)) and 0 < int(match[1]) <= len(reader.ranges.pages):
@@ -89,6 +89,12 @@ async def section_named(reader: TextReader, facts: Facts, fragment: str) -> Name
         else:
             starts.append(await reader.char_of_line(min(one.start, reader.lines)))
     return await _between(reader, *starts) if starts[0] < reader.chars else None
+
+
+def _is_rows(facts: Facts) -> bool:
+    """Return whether the lines of a text are the rows of a table, as those of CSV are."""
+    shown = described(facts)
+    return shown.is_text and shown.unit == "rows"
 
 
 def _lines(reader: TextReader, facts: Facts, one: int, other: int) -> Named | None:

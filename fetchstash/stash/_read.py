@@ -20,6 +20,8 @@ from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
 _VALUE = re.compile(r"(?=.{1,400}\Z)(?:[^./\[\]|]{0,100}[./\[|])[^\n]*")
 """A path as jq and programs write it: ``items[3].name``, ``.items[]``, ``items/3``, ``items.3``."""
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+)*[.)]?|\(?[a-z]{1,5}[.)])\s+")
+"""The number of a heading, as readers show it before its title: "1.2", "b)", "IV."."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,11 @@ def _table(tables: Sequence[Table], path: str) -> Table | None:
 
 
 def _titled(titles: Sequence[str], path: str) -> int | None:
-    """Return the title that ``path`` names: spelled exactly, else without case or "#"."""
+    """Return the title that ``path`` names: spelled exactly, else without case, "#" or number."""
+    asked = path.strip("# ").casefold()
     plain = [title.strip("# ").casefold() for title in titles]
-    for all_titles, wanted in ((titles, path), (plain, path.strip("# ").casefold())):
+    bare = [_NUMBER.sub("", title) for title in plain]
+    for all_titles, wanted in ((titles, path), (plain, asked), (bare, asked)):
         if wanted and wanted in all_titles:
             return all_titles.index(wanted)
     return None

@@ -161,6 +161,18 @@ async def test_a_heading_is_named_as_it_is_spelled_or_nearly(
     assert (await stash.slice(ref, path=path)).text == body
 
 
+@pytest.mark.parametrize("path", ["Fees", "fees", "1.2 Fees", "## 1.2 fees"])
+async def test_a_numbered_heading_is_named_without_its_number(
+    path: str, stash: Stash, put: Put
+) -> None:
+    titles = ("1. Scope", "1.2 Fees", "b) Terms", "IV. Notes")
+    outline = tuple(Heading(title, 1, "lines", 2 * n + 1) for n, title in enumerate(titles))
+    ref = await put("".join(f"# {title}\n{title}\n" for title in titles), outline=outline)
+    assert (await stash.slice(ref, path=path)).text == "# 1.2 Fees\n1.2 Fees\n"
+    assert (await stash.slice(ref, path="Terms")).text == "# b) Terms\nb) Terms\n"
+    assert (await stash.slice(ref, path="Notes")).text == "# IV. Notes\nIV. Notes\n"
+
+
 async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> None:
     ref = await put("id\n1\n2\n", Ranges(tables=(Table("", 2, 2, 1),)))
     assert (await stash.slice(ref, unit="rows", start=2)).text == "2\n"
