@@ -72,6 +72,8 @@ SAMPLE_BYTES = 32 * 2**10
 _MOST_STEMS = 2**17
 _LONGEST = 64
 """Longer words are no words of a language, and stay as they are."""
+_SHORT = 2
+"""Digits of a number that says nothing by itself: any text has a 3 or a 12."""
 
 
 @cache
@@ -263,6 +265,16 @@ class Candidate:
         score *= 1 + COVERAGE * held / sum(weights)
         return score + CLOSENESS * self._closeness(asked, weights)
 
+    def shares_only_a_number(self, query: Query) -> bool:
+        """Return whether all that it has of a query with words is a number of one or two digits."""
+        asked = set(query.terms(self.language))
+        numbers = {term for term in asked if len(term) <= _SHORT and term.isdecimal()}
+        if not numbers or numbers == asked:
+            return False
+        above = map(stems(self.language).__getitem__, words(self.headings))
+        held = asked.intersection([*self.terms, *above])
+        return bool(held) and held <= numbers
+
     def _closeness(self, asked: Sequence[str], weights: Sequence[float]) -> float:
         """Return the weight of neighbouring words of the query that stand close together here."""
         numbers = {term: number for number, term in enumerate(asked)}
@@ -288,8 +300,10 @@ def best_of(
 ) -> list[tuple[float, Candidate]]:
     """Return the best passages with their scores; of those that say the same the first alone.
 
-    What scores much less than the best shares only a word or two that say little.
+    What scores much less than the best shares only a word or two that say little. What shares only
+    a "3" is left out, also where nothing else is found.
     """
+    candidates = [found for found in candidates if not found.shares_only_a_number(query)]
     average = max(sum(len(c.terms) for c in candidates) / max(len(candidates), 1), 1.0)
     weights = statistics.weights
     scored = [(candidate.score(query, weights, average), candidate) for candidate in candidates]

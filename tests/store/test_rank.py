@@ -97,6 +97,19 @@ def test_a_query_without_a_word_of_the_text_finds_nothing(query: str) -> None:
     assert rank(text, query, 5) == ()
 
 
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [("zebra 3", []), ("ferry 3", ["The ferry leaves."]), ("3", ["Pier 3 is closed."])],
+)
+def test_a_passage_that_shares_only_a_small_number_is_no_answer(
+    query: str, lines: list[str]
+) -> None:
+    text = "Pier 3 is closed.\n\n" + haystack("The ferry leaves.", 40)
+    found = [passage.text for passage in rank(text, query, 8)]
+    assert len(found) == len(lines)
+    assert all(line in passage for line, passage in zip(lines, found, strict=True))
+
+
 def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order() -> None:
     text = "".join(f"one needle, word{n * n} and other{n}\n\n" for n in range(2000))
     passages = rank(text, "needle", 5)

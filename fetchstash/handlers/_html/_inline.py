@@ -291,8 +291,8 @@ def _mark_numbers(code: Element) -> None:
         ):
             return
         numbers.append(first)
-    for number in numbers if len(numbers) > 1 else ():
-        number.attributes["data-line-number"] = ""
+    for element in numbers if len(numbers) > 1 else ():
+        element.attributes["data-line-number"] = ""
 
 
 def _touching_lines(code: Element) -> bool:
