@@ -70,9 +70,10 @@ def read(save: Save) -> Read:
         data: bytes,
         limits: ExtractLimits | None = None,
         media_type: str = "",
+        url: str = "",
     ) -> tuple[Extracted, str]:
         handler = handler_named(handler) if isinstance(handler, str) else handler
-        hints = Hints(media_type=media_type)
+        hints = Hints(media_type=media_type, url=url)
         found = handler.extract(save(data), hints, limits or ExtractLimits())
         if found.parts is None:
             return found, ""

@@ -199,6 +199,30 @@ def test_links_enclosures_and_dates_of_an_entry_stay(read: Read) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("base", "below"),
+    [
+        ("", "https://a.example/feeds/"),
+        (" xml:base='/blog/'", "https://a.example/blog/"),
+        (" xml:base='https://b.example/x/'", "https://b.example/x/"),
+    ],
+)
+def test_a_relative_address_of_a_feed_is_below_its_base_or_its_own_address(
+    base: str, below: str, read: Read
+) -> None:
+    _, text = read(
+        "feed",
+        f"<feed xmlns='http://www.w3.org/2005/Atom'{base}><title>N</title><entry>"
+        "<title>Wall</title><link href='1.html'/><link rel='enclosure' href='1.mp3'/>"
+        "<content type='html'>See &lt;a href='2.html'>two&lt;/a>.</content></entry></feed>".encode(),
+        media_type="application/atom+xml",
+        url="https://a.example/feeds/all.xml",
+    )
+    assert text == (
+        f"N\n\n- [Wall]({below}1.html)\n  See [two]({below}2.html).\n  [Enclosure]({below}1.mp3)\n"
+    )
+
+
 def test_what_is_cut_of_an_entry_is_said_with_its_path(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from html import escape, unescape
 from pathlib import Path
 from textwrap import indent
 from typing import Any
-from urllib.parse import urljoin
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode, read_text
@@ -21,6 +20,7 @@ from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._json import JsonHandler
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._dates import moment
+from fetchstash.handlers._leads import absolute
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading
 from fetchstash.handlers._xml import XmlRepair, attribute, walk
@@ -112,6 +112,14 @@ class Entry:
             self.links.setdefault(address, label)
 
 
+def _address(reference: str, base: str) -> str:
+    """Return where a reference leads, and the reference itself where that is no web address.
+
+    What states no base is below the address it came from (RFC 3986, section 5.1.3).
+    """
+    return absolute(base, reference) or reference
+
+
 def _on_a_line(text: str) -> str:
     plain = unescape(text) if "&" in text else text
     line = " ".join((_TAG.sub(" ", plain) if "<" in plain else plain).split())
@@ -136,6 +144,8 @@ class Writer:
         title, link = lines.get("title", ""), lines.get("link", "")
         if not link and _ADDRESS.fullmatch(lines.get("id", "")):
             link = lines["id"]
+        base = entry.base or self._hints.url
+        link = _address(link, base)
         name = f"[{title}]({link})" if title and link else title or link
         date, updated = lines.get("date", ""), lines.get("updated", "")
         dates = (
@@ -149,9 +159,8 @@ class Writer:
         if comments := lines.get("comments"):
             entry.add_link(comments, "Comments")
         below = [body] if body and body != title else []
-        below += [
-            f"[{label}]({address})" for address, label in entry.links.items() if address != link
-        ]
+        links = {_address(reference, base): label for reference, label in entry.links.items()}
+        below += [f"[{label}]({address})" for address, label in links.items() if address != link]
         if "\n" not in body:
             return "".join(f"{text}\n" for text in (line, *(f"  {text}" for text in below)))
         inside = indent("\n\n".join(below), "  ")
@@ -222,7 +231,7 @@ class FeedHandler(XmlHandler):
         hints, repair = extracted.hints, XmlRepair()
         is_atom = hints.media_type == "application/atom+xml"
         writer = Writer(hints, "//entry[{}]" if is_atom else "//item[{}]")
-        reader = _FeedReader()
+        reader = _FeedReader(hints.url)
         chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
         try:
             for _ in walk(chunks, reader, encoding="utf-8"):
@@ -235,9 +244,10 @@ class FeedHandler(XmlHandler):
 
 
 class _FeedReader:
-    """Collects complete entries and the facts of the feed."""
+    """Collects complete entries and the facts of the feed, which came from ``url``."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        self._url = url
         self._feed = Entry()
         self._has_head = False
         self._entries: list[Entry] = []
@@ -279,7 +289,7 @@ class _FeedReader:
         if self._entry is None and name in _ENTRIES:
             self._entry, self._entry_depth = Entry(base=self._feed.base), self._depth
         into = self._into()
-        into.base = urljoin(into.base, base) if base and "//" in (into.base or base) else into.base
+        into.base = absolute(into.base or self._url, base) or into.base
         if name == "link":
             self._take_link(into, attributes)
         elif name == "enclosure" or (name == "content" and attribute(attributes, "url")):
@@ -338,7 +348,7 @@ class _FeedReader:
     def _take_link(self, into: Entry, attributes: Mapping[str, str]) -> None:
         """Take a link of Atom (RFC 4287, section 4.2.7; RFC 5005 for the next page)."""
         href = attribute(attributes, "href")
-        address = urljoin(into.base, href) if into.base and href else href
+        address = _address(href, into.base or self._url)
         relation = attribute(attributes, "rel")
         if not href:
             return
