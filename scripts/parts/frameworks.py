@@ -66,6 +66,7 @@ FRAMEWORKS = (
     Framework("strands", "strands"),
     Framework("smolagents", "smolagents"),
     Framework("agent_framework", "agent-framework"),
+    Framework("autogen", "autogen"),
     Framework("litellm", "litellm"),
     Framework("ai_sdk", "ai-sdk", client=""),
     Framework("tools_langchain", "langchain", client="", example="tools_langchain.py"),
