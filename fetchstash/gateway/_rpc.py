@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from fetchstash.config import mapped
 from fetchstash.errors import TooLarge
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_value
-from fetchstash.text.untyped import as_object, as_objects
+from fetchstash.text.untyped import as_object, as_objects, is_array, is_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,10 @@ def _has_few(value: object) -> bool:
     while left:
         count += 1
         item = left.pop()
-        if isinstance(item, dict):
-            left += cast("dict[str, Any]", item).values()
-        elif isinstance(item, list):
-            left.extend(item)
+        if is_object(item):
+            left += item.values()
+        elif is_array(item):
+            left += item
         if count + len(left) > MANY_VALUES:
             return False
     return True

@@ -117,7 +117,7 @@ def play(folder: Path) -> list[str]:
     """Run all of it; return the faults."""
     faults: list[str] = []
     team = tomllib.loads((ROOT / "deploy" / "team.toml").read_text(encoding="utf-8"))["store"]
-    asked = urlsplit(team["catalog"])
+    asked = urlsplit(str(team["catalog"]))
     database = asked.path.strip("/")
     place = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
     postgres, port = Server(place), free_port()

@@ -104,7 +104,7 @@ async def play(url: str, endpoint: str, folder: Path) -> list[str]:
         await asyncio.gather(*(replica.start() for replica in replicas))
         faults = await use(replicas, web, tokens)
         places = {who: left(settings, folder, who) for who in PERSONS}
-        needed = {"a row", "words"} | ({f"cache-{n}" for n in "123"} if endpoint else set())
+        needed = {"a row", "words"} | ({f"cache-{n}" for n in "123"} if endpoint else set[str]())
         for who, found in places.items():
             kinds = {place.partition("/")[0] for place in found}
             faults += [f"nothing of {who} in {kind}" for kind in needed - kinds]

@@ -457,6 +457,10 @@ def test_a_long_text_is_hashed_once_in_a_conversation_though_what_is_sent_is_cou
     monkeypatch.setattr(_sizes, "content_hash", counting)
     recovery = Recovery(Policy(window=8_000))
     texts = [f"text {number:>4}. " + "word " * 4_000 for number in range(4)]
+
+    def answer(_: Any, **__: Any) -> dict[str, Any]:
+        return {"usage": {"prompt_tokens": 10}}
+
     messages: list[Any] = [{"role": "user", "content": "Sum up."}]
     for number, text in enumerate(texts):
         function = {"name": "fetch", "arguments": "{}"}
@@ -465,7 +469,5 @@ def test_a_long_text_is_hashed_once_in_a_conversation_though_what_is_sent_is_cou
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"c{number}", "content": text},
         ]
-        recovery.call(
-            lambda _, **__: {"usage": {"prompt_tokens": 10}}, Request(messages, "openai_chat")
-        )
+        recovery.call(answer, Request(messages, "openai_chat"))
     assert {str(text[:12]): hashed[text[:12]] for text in texts} == {t[:12]: 1 for t in texts}

@@ -78,7 +78,8 @@ def content(block: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
 
 
 ONE_TOOL = {"tools/list": {"tools": [{"name": "read"}]}}
-CALL = ("tools/call", {"name": "read", "arguments": {}})
+Asked = tuple[str, dict[str, Any]]
+CALL: Asked = ("tools/call", {"name": "read", "arguments": {}})
 READ = ("resources/read", {"uri": "x://none"})
 
 
@@ -88,7 +89,7 @@ class Hostile:
 
     name: str
     server: Callable[[], Server]
-    requests: tuple[tuple[str, dict[str, Any]], ...] = (CALL,)
+    requests: tuple[Asked, ...] = (CALL,)
 
 
 def answering(answers: Callable[[], dict[str, Any]]) -> Callable[[], Server]:
@@ -114,8 +115,8 @@ def structured() -> dict[str, Any]:
     return {**ONE_TOOL, "tools/call": {"content": [], "structuredContent": {"rows": rows}}}
 
 
-LIST: tuple[tuple[str, dict[str, Any]], ...] = (("tools/list", {}),)
-WRONG = (*LIST, ("tools/call", {"name": "toool77777", "arguments": {}}))
+LIST: tuple[Asked, ...] = (("tools/list", {}),)
+WRONG: tuple[Asked, ...] = (*LIST, ("tools/call", {"name": "toool77777", "arguments": {}}))
 CASES = (
     Hostile("a list of 1,000 pages", doing(pages, {}), LIST),
     Hostile("tools", answering(lambda: listing("tools/list", "tools", "name")), WRONG),

@@ -462,7 +462,7 @@ class _Copy:
         elif not label:
             inside = [e for e in islice(node.iter(), 3) if e.tag in {"title", "use"}]
             title = next((e.text(deep=True) for e in inside if e.tag == "title"), "")
-            used = next((_attributes(e) for e in inside if e.tag == "use"), {})
+            used = next((_attributes(e) for e in inside if e.tag == "use"), dict[str, str]())
             address = used.get("href") or used.get("xlink:href", "")
             label = _signs.as_sign(title) or _signs.drawn(address.rpartition("#")[2])
         if label and (drawing.get("aria-hidden") != "true" or label in _signs.DRAWN):

@@ -13,6 +13,7 @@ from fetchstash.errors import BadArgument, Call, between, did_you_mean
 from fetchstash.server.tools._shapes import understood
 from fetchstash.server.tools._specs import Schema, ToolSpec
 from fetchstash.text import clip
+from fetchstash.text.untyped import is_array
 
 _METHODS_NAMES = {"artifact_ref": "ref", "artifact_refs": "refs", "maxChars": "max_chars"}
 _COUNTS = "limit count headlimit maxcount maxresults numresults topk top k n m"
@@ -92,8 +93,8 @@ def _in_our_terms(tool: ToolSpec, name: str, value: Any) -> tuple[str, Any]:
         if plain(name) == "flags" and isinstance(value, str) and "i" in value:
             return "ignore_case", True
     singular = next((own for own in tool.properties if f"{own}s" == name), "")
-    if singular and isinstance(value, list) and len(items := cast("Sequence[Any]", value)) == 1:
-        return singular, items[0]
+    if singular and is_array(value) and len(value) == 1:
+        return singular, value[0]
     return name, value
 
 

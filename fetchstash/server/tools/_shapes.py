@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from fetchstash.server.tools._specs import Schema, ToolSpec
+from fetchstash.text.untyped import as_object, is_array
 from fetchstash.text.urls import urls_in
 
 _PLURALS = {"url": "urls", "artifact_ref": "artifact_refs"}
@@ -55,11 +56,11 @@ def understood(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _one_or_several(arguments: dict[str, Any], one: str, several: str) -> None:
     """Give a list under its own name, and what both names have, once."""
     named, listed = arguments.get(one), arguments.get(several)
-    if isinstance(named, list) and listed is None:
-        items = list(cast("Sequence[Any]", arguments.pop(one)))
-        arguments.update({one: items[0]} if len(items) == 1 else {several: items})
-    elif isinstance(named, str | list) and isinstance(listed, list):
-        first = [named] if isinstance(named, str) else cast("list[Any]", arguments[one])
+    if is_array(named) and listed is None:
+        del arguments[one]
+        arguments.update({one: named[0]} if len(named) == 1 else {several: named})
+    elif (is_array(named) or isinstance(named, str)) and is_array(listed):
+        first = named if is_array(named) else [named]
         del arguments[one]
         arguments[several] = [*first, *(item for item in listed if item not in first)]
 
@@ -145,12 +146,9 @@ def _documents(value: Any, kind: str) -> Any:
 
 def _unwrapped(item: Any) -> Any:
     """Return the one text in an object, ``{"url": "…"}``; anything else as it is."""
-    if (
-        isinstance(item, dict)
-        and len(inside := list(cast("Mapping[str, Any]", item).values())) == 1
-    ):
-        return inside[0] if isinstance(inside[0], str | list) else item
-    return item
+    inside = list(as_object(item).values())
+    is_one = len(inside) == 1 and (is_array(inside[0]) or isinstance(inside[0], str))
+    return inside[0] if is_one else item
 
 
 def _named(text: str) -> list[str]:
