@@ -1,4 +1,4 @@
-"""Test the extras that .venv does not have (OCR, browser), real shells, and LibreOffice's files.
+"""Test what .venv does not have: OCR, browser, real shells, LibreOffice, Flask and FastAPI.
 
     scripts/ci extras
 
@@ -30,7 +30,7 @@ def main() -> int:
     command = programs / "fetchstash"  # which the tests start as a host does
     command.write_text(COMMAND.format(python=programs / "python"))
     command.chmod(0o755)
-    tests = ["handlers/test_ocr.py", "server/test_two_calls.py"]
+    tests = ["handlers/test_ocr.py", "server/test_two_calls.py", "test_web_handlers.py"]
     if debian("chromium", "chromium", "chromium-sandbox", "fonts-liberation"):
         tests += ["fetch/test_browser.py", "server/ui/test_browser.py"]
         axe, ext_apps = node_tool("axe"), node_tool("ext-apps")
