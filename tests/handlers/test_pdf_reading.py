@@ -189,6 +189,7 @@ WIDE = "and this is a line as wide as the column, which says where its lines hav
     [
         ("of the lower gates that were o-", "pened at the mark", "that were opened at the mark"),
         ("of what was said there by Jean-", "Paul at the mark", "by Jean-Paul at the mark"),
+        ("that was a state-of-the-", "art lamp at the mark", "a state-of-the-art lamp"),
         ("of what was written in pages 12-", "14 of the report", "in pages 12-14 of the report"),
     ],
 )

@@ -33,6 +33,9 @@ ENDS_SENTENCE = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\"”\u2019)]*$")
 # A word breaks between two lower-case letters where a line ends in a hyphen.
 _HYPHEN = re.compile(r"\w[-\u2010]$")
 HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
+# TeX breaks a word that has a hyphen only at its hyphens: state-of-the-art keeps the third.
+_COMPOUND = re.compile(r"\w[-\u2010]\w+[-\u2010]?$")
+_LONG_WORD = 60
 
 
 class Line:
@@ -392,16 +395,22 @@ def _joint(before: str, text: str, *, broken: bool) -> tuple[int, str]:
     if not before or not text:
         return whole, ""
     if broken:
-        return whole, "" if text[0].islower() else "-"
+        is_part = text[0].islower() and not _is_compound(before)
+        return whole, "" if is_part else "-"
     if before[-1] == "\u00ad":
         return whole - 1, ""
     if _HYPHEN.search(before) and text[0].isalnum():
         # Jean-Paul and pages 12-14 keep it.
-        goes = HYPHENATED.search(before) and text[0].islower()
-        return whole - bool(goes), ""
+        is_part = HYPHENATED.search(before) and text[0].islower()
+        return whole - bool(is_part and not _is_compound(before)), ""
     if _CJK.match(before[-1]) and _CJK.match(text[0]):
         return whole, ""
     return whole, " "
+
+
+def _is_compound(before: str) -> bool:
+    """Return whether the word that a line breaks has a hyphen further in front."""
+    return bool(_COMPOUND.search(before[-_LONG_WORD:]))
 
 
 def _indented(lines: Sequence[Line]) -> list[str]:
