@@ -354,15 +354,15 @@ def test_counted_texts_are_not_counted_again(
     again: list[Any] = json.loads(json.dumps(messages)) if copied else messages
     compact(again, fmt, 10**6, state)
     assert first > 10_000
-    assert max(counted) < 300
+    assert max(counted, default=0) < 300
     assert sum(counted) < first / 4
 
 
 def test_a_state_forgets_the_texts_that_are_gone() -> None:
     state = State()
-    count_tokens(render(HISTORY, "openai_chat"), "openai_chat", state)
+    compact(render(HISTORY, "openai_chat"), "openai_chat", 10**6, state)
     held = len(state.digests)
-    count_tokens(render(HISTORY[:3], "openai_chat"), "openai_chat", state)
+    compact(render(HISTORY[:3], "openai_chat"), "openai_chat", 10**6, state)
     assert len(state.digests) < held / 2
 
 

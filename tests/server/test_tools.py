@@ -226,7 +226,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("fetch_contents", {},
      "[bad_argument] There is no tool 'fetch_contents'. Did you mean fetch_content?"),
     ("fetch_content", {"url": "http://127.0.0.1/", "max_chars": 5},
-     "[bad_argument] fetch_content has no argument 'max_chars'. Did you mean maxChars?"),
+     ("[bad_argument] fetch_content has no argument 'max_chars'. Did you mean maxChars? "
+      'fetch_content(url="http://127.0.0.1/", maxChars=200)')),
     ("fetch_content", {},
      "[bad_argument] fetch_content needs exactly one of url and urls. Give url or urls."),
     ("get_search_content", {"artifact_ref": "REF", "maxChars": "all"},
@@ -237,11 +238,11 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
      "[bad_argument] maxChars is 199. It must be 200 or more."),
     ("artifact_slice", {"artifact_ref": "REF", "unit": "words"},
      "[bad_argument] unit is 'words'. It must be one of lines, chars, bytes, pages, rows."),
-    ("artifact_grep", {"pattern": "x", "artifact_refs": ["REF"] * 11},
+    ("artifact_grep", {"pattern": "x", "artifact_refs": [f"REF{n}" for n in range(11)]},
      "[bad_argument] artifact_refs has 11 items. Give 1 to 10."),
     ("artifact_grep", {"artifact_ref": "REF"},
      "[bad_argument] artifact_grep needs pattern. Give pattern."),
-    ("artifact_grep", {"pattern": "x", "artifact_ref": "REF", "artifact_refs": ["x"]},
+    ("artifact_grep", {"pattern": "x"},
      ("[bad_argument] artifact_grep needs exactly one of artifact_ref and artifact_refs. "
      "Give artifact_ref or artifact_refs.")),
     ("artifact_grep", {"artifact_ref": "REF", "pattern": "x" * 1_001},

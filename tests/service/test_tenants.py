@@ -409,7 +409,7 @@ async def test_over_what_it_may_keep_a_tenants_fetch_is_refused_and_nothing_is_l
             await fetched(http, "acme", f"https://a.example/{n}")
         refused = await call(http, "acme", "fetch_content", url="https://a.example/2")
         assert words in text_of(refused)
-        assert "Try again in 168 h" in text_of(refused)
+        assert "The first of it expires in 168 h" in text_of(refused)
         stash = await tenants.stash("acme")
         assert list(stash.store.spool.iterdir()) == []
         kept = await stash.list()

@@ -401,8 +401,8 @@ def _joint(before: str, text: str, *, broken: bool) -> tuple[int, str]:
         return whole - 1, ""
     if _HYPHEN.search(before) and text[0].isalnum():
         # Jean-Paul and pages 12-14 keep it.
-        is_part = HYPHENATED.search(before) and text[0].islower()
-        return whole - bool(is_part and not _is_compound(before)), ""
+        is_part = bool(HYPHENATED.search(before)) and text[0].islower()
+        return whole - (is_part and not _is_compound(before)), ""
     if _CJK.match(before[-1]) and _CJK.match(text[0]):
         return whole, ""
     return whole, " "

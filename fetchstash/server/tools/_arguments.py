@@ -225,7 +225,8 @@ def _unknown(tool: ToolSpec, name: str, arguments: Mapping[str, Any]) -> BadArgu
         value = understood(tool, {near: arguments[name]}).get(near)
         if value is None or near in arguments or not _is(value, tool.properties[near]["type"]):
             return BadArgument(what, question)
-        renamed = {near if key == name else key: item for key, item in arguments.items()}
+        renamed = {key: item for key, item in arguments.items() if key != name}
+        renamed[near] = _as_kind(value, tool.properties[near])
         return BadArgument(what, f"{question} {{}}", meant(tool, understood(tool, renamed))[0])
     call, all_meant = meant(tool, arguments)
     if not all_meant:
