@@ -117,9 +117,7 @@ _OWN = {
     if (key.section in ("fetch", "extract", "quota", "tenant") and path != "fetch.ask")
     or path in ("store.max_age_days", "store.max_total_bytes", "store.max_artifacts")
 }
-"""What may differ from tenant to tenant. Of the tools these decide whether one is offered, by
-``tenant.delete``, and nothing else of their list.
-"""
+"""What may differ from tenant to tenant. Only ``tenant.delete`` changes the list of tools."""
 
 _SECTIONS = tuple(dict.fromkeys(key.section for key in _OWN.values()))
 

@@ -15,7 +15,7 @@ import anyio.to_thread
 from fetchstash.config import WrappedServer
 from fetchstash.errors import BadArgument, Call, Refused, TooLarge
 from fetchstash.text import clip
-from fetchstash.text.untyped import as_array, as_object, as_objects
+from fetchstash.text.untyped import as_array, as_object, as_objects, is_array, is_object
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
@@ -106,10 +106,8 @@ class Filling:
                 else item
                 for name, item in values
             }
-        if isinstance(value, list) and isinstance(schema.get("items"), dict):
-            of_item, written = as_object(schema["items"]), as_array(cast("object", value))
-            items: list[Any] = [await self._filled(of_item, item, depth + 1) for item in written]
-            return items
+        if is_array(value) and is_object(of_item := schema.get("items")):
+            return [await self._filled(of_item, item, depth + 1) for item in value]
         return cast("object", value)
 
     def _resolved(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:

@@ -159,7 +159,9 @@ class Writer:
         if comments := lines.get("comments"):
             entry.add_link(comments, "Comments")
         below = [body] if body and body != title else []
-        links = {_address(reference, base): label for reference, label in entry.links.items()}
+        links = dict[str, str]()
+        for reference, label in entry.links.items():
+            links.setdefault(_address(reference, base), label)
         below += [f"[{label}]({address})" for address, label in links.items() if address != link]
         if "\n" not in body:
             return "".join(f"{text}\n" for text in (line, *(f"  {text}" for text in below)))
