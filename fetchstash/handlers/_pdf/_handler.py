@@ -22,7 +22,7 @@ from fetchstash.handlers._pdf import PdfReason, mend
 from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fields, read_notes
 from fetchstash.handlers._pdf._headings import Bookmark, Page
 from fetchstash.handlers._pdf._hidden import has_layered_forms
-from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
+from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, objects_of, shown
 from fetchstash.handlers._pdf._pages import Block, PageReader, PageWriter, page_parts
 from fetchstash.handlers._pdf._tags import is_tagged
 from fetchstash.handlers._reasons import Cause, Reason
@@ -278,14 +278,15 @@ def _page(
     fields: Sequence[Field] = (),
 ) -> Page:
     """Return what stands on a page; behind its text, if any, stand notes and pictures."""
+    items = objects_of(page)
     with closing(page.get_textpage()) as text_page:
-        found = reader.read(page, text_page, number, fields)
+        found = reader.read(page, items, text_page, number, fields)
     if found.blocks:  # else OCR looks at the page
         found.blocks += read_notes(page)
     else:
         found.is_blank = _is_empty(page)
     if images and not found.is_blank:
-        found.marks = images.marks(page)
+        found.marks = images.marks(items)
     return found
 
 

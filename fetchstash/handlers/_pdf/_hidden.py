@@ -11,17 +11,15 @@ from ctypes import byref, c_float, c_int, c_uint, c_ulong, c_ushort, c_void_p, c
 from itertools import islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from fetchstash.handlers._pdf._objects import PLAIN, Matrix, moved, product
+from fetchstash.handlers._pdf._objects import PLAIN, Item, moved
 from fetchstash.handlers._pdf._words import Box, unchecked
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
 
-# A page of more objects is a drawing; so many fills may cover or carry its texts.
-_MAX_OBJECTS = 20_000
-_MAX_FORMS = 200
+# So many fills may cover or carry the texts of a page.
 _MAX_COVERS = 1_000
 _MAX_LOOKS, _MAX_PAIRS = 100_000, 2_000_000
 # Of 255: lighter is white, fainter is not seen, and what is not as dense covers nothing.
@@ -35,25 +33,20 @@ _SCALE, _MAX_EDGE, _FLAT = 2.0, 3_000, 2
 _SCAN = 0.5
 
 
-class _Item(NamedTuple):
-    """An object of a page, with the matrix of the form that it stands in."""
-
-    item: Any
-    kind: int
-    matrix: Matrix
-
-
 def hidden_texts(
-    page: "PdfPage", layers_off: Callable[[], frozenset[str]], *, has_layered_forms: bool
+    page: "PdfPage",
+    items: Sequence[Item],
+    layers_off: Callable[[], frozenset[str]],
+    *,
+    has_layered_forms: bool,
 ) -> set[int]:
-    """Return the addresses of the text objects of a page that nobody sees.
+    """Return the addresses of the text objects, among those of a page, that nobody sees.
 
     ``layers_off`` names the layers that are off when the document is opened. ``has_layered_forms``:
     forms of the document may be in layers, too.
     """
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
-    items = list(_items(page))
     looks = _Looks(items, page.get_size())
     text, invisible = raw.FPDF_PAGEOBJ_TEXT, raw.FPDF_TEXTRENDERMODE_INVISIBLE
     colour_of = unchecked("FPDFPageObj_GetFillColor")
@@ -63,7 +56,7 @@ def hidden_texts(
     at = looks.at_colours
     hidden: set[int] = set()
     texts: list[int] = []
-    unsure: list[_Item] = []
+    unsure: list[Item] = []
     last_fill = 0
     for place, (item, kind, matrix) in enumerate(items):
         if kind != text:
@@ -90,17 +83,17 @@ def hidden_texts(
     if texts and last_fill > texts[0]:
         painted = ((at, items[at]) for at in range(texts[0], last_fill + 1))
         most = min(_MAX_COVERS, _MAX_PAIRS // len(texts))
-        fills = islice((pair for pair in painted if pair[1].kind in looks.fills), most)
+        fills = islice((pair for pair in painted if pair[1][1] in looks.fills), most)
         covers = deque((at, box) for at, item in fills if (box := looks.cover(item)))
         for place in texts if covers else ():
-            item, box = items[place].item, looks.box(items[place])
+            item, box = items[place][0], looks.box(items[place])
             while covers and covers[0][0] < place:  # what is painted before a text is under it
                 covers.popleft()
             if _is_under(box, covers) and mode_of(item) != invisible:
                 hidden.add(_address(item))
     if unsure and layers_off():
-        drawn = [item for item in unsure if mode_of(item.item) != invisible]
-        hidden.update(_undrawn(page, [(_address(item.item), looks.box(item)) for item in drawn]))
+        drawn = [item for item in unsure if mode_of(item[0]) != invisible]
+        hidden.update(_undrawn(page, [(_address(item[0]), looks.box(item)) for item in drawn]))
     return hidden
 
 
@@ -136,7 +129,7 @@ def _undrawn(page: "PdfPage", texts: Sequence[tuple[int, Box]]) -> Iterator[int]
 class _Looks:
     """Asks pdfium how objects look."""
 
-    def __init__(self, items: Sequence[_Item], size: tuple[float, float]) -> None:
+    def __init__(self, items: Sequence[Item], size: tuple[float, float]) -> None:
         from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
         self.fills = {raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING}
@@ -150,31 +143,31 @@ class _Looks:
         self._bounds_of = unchecked("FPDFPageObj_GetBounds")
         self._paint_of = unchecked("FPDFPath_GetDrawMode")
 
-    def colour(self, item: _Item) -> tuple[int, int, int, int]:
+    def colour(self, item: Item) -> tuple[int, int, int, int]:
         """Return the colour that fills an object; black for a pattern, which has none."""
-        if item.kind not in {self._raw.FPDF_PAGEOBJ_TEXT, self._raw.FPDF_PAGEOBJ_PATH}:
+        if item[1] not in {self._raw.FPDF_PAGEOBJ_TEXT, self._raw.FPDF_PAGEOBJ_PATH}:
             return 0, 0, 0, 255
-        if not self._raw.FPDFPageObj_GetFillColor(item.item, *self.at_colours):
+        if not self._raw.FPDFPageObj_GetFillColor(item[0], *self.at_colours):
             return 0, 0, 0, 255
         red, green, blue, alpha = self.colours
         return red.value, green.value, blue.value, alpha.value
 
-    def box(self, item: _Item) -> Box:
+    def box(self, item: Item) -> Box:
         """Return the box of an object."""
-        self._bounds_of(item.item, *self._at)
+        self._bounds_of(item[0], *self._at)
         left, bottom, right, top = self._edges
         box = left.value, bottom.value, right.value, top.value
-        return box if item.matrix is PLAIN else moved(box, item.matrix)
+        return box if item[2] is PLAIN else moved(box, item[2])
 
-    def cover(self, item: _Item) -> Box | None:
+    def cover(self, item: Item) -> Box | None:
         """Return the box of an object that hides what it is painted over, None for another."""
         box = self.box(item)
         wide, high = box[2] - box[0], box[3] - box[1]
         if min(wide, high) < _SMALL or not self._fills(item):
             return None
-        if item.kind == self._raw.FPDF_PAGEOBJ_IMAGE and wide * high > _SCAN * self._page:
+        if item[1] == self._raw.FPDF_PAGEOBJ_IMAGE and wide * high > _SCAN * self._page:
             return None
-        if self.colour(item)[3] < _DENSE or self._raw.FPDFPageObj_HasTransparency(item.item):
+        if self.colour(item)[3] < _DENSE or self._raw.FPDFPageObj_HasTransparency(item[0]):
             return None
         return box
 
@@ -183,7 +176,7 @@ class _Looks:
         box = self.box(self._items[place])
         x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         for item in reversed(self._items[:place]):
-            if item.kind not in self.fills:
+            if item[1] not in self.fills:
                 continue
             self._left -= 1
             if self._left < 0:
@@ -195,11 +188,11 @@ class _Looks:
                     return min(red, green, blue) < WHITE
         return False
 
-    def _fills(self, item: _Item) -> bool:
-        if item.kind != self._raw.FPDF_PAGEOBJ_PATH:
+    def _fills(self, item: Item) -> bool:
+        if item[1] != self._raw.FPDF_PAGEOBJ_PATH:
             return True
         fill, stroke = self._mode
-        self._paint_of(item.item, byref(fill), byref(stroke))
+        self._paint_of(item[0], byref(fill), byref(stroke))
         return fill.value != 0
 
 
@@ -211,33 +204,6 @@ def hidden_chars(text_page: "PdfTextPage", hidden: set[int], starts: Iterable[in
 
 def _address(item: Any) -> int:
     return cast(item, c_void_p).value or 0
-
-
-def _items(page: "PdfPage") -> Iterator[_Item]:
-    """Yield the objects of a page and of the forms on it as they are painted."""
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    m = raw.FS_MATRIX()
-    get, kind_of = unchecked("FPDFPage_GetObject"), unchecked("FPDFPageObj_GetType")
-    form = raw.FPDF_PAGEOBJ_FORM
-    count = min(raw.FPDFPage_CountObjects(page.raw), _MAX_OBJECTS)
-    waiting: list[tuple[Any, Matrix]] = [(get(page.raw, index), PLAIN) for index in range(count)]
-    waiting.reverse()
-    forms, left = 0, _MAX_OBJECTS
-    while waiting and left:
-        left -= 1
-        item, outer = waiting.pop()
-        kind = kind_of(item)
-        if kind != form:
-            yield _Item(item, kind, outer)
-            continue
-        forms += 1
-        if forms <= _MAX_FORMS and raw.FPDFPageObj_GetMatrix(item, byref(m)):
-            inner = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
-            many = min(raw.FPDFFormObj_CountObjects(item), left)
-            waiting += [
-                (raw.FPDFFormObj_GetObject(item, index), inner) for index in range(many - 1, -1, -1)
-            ]
 
 
 def _is_under(box: Box, covers: Iterable[tuple[int, Box]]) -> bool:

@@ -1,7 +1,7 @@
 """The drawn objects of a PDF page by pdfium: rules and pictures."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref, c_float, c_uint
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,12 +18,15 @@ from fetchstash.handlers._reasons import Reason
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
+# So many objects of a page are looked at, and so many forms on it.
+_MAX_OBJECTS, _MAX_FORMS = 20_000, 200
 # A drawing of more objects, or a path of more segments, is a picture and no table.
-_MAX_OBJECTS = 10_000
+_MAX_DRAWN = 10_000
 _MAX_PATHS = 3_000
 _MAX_SEGMENTS = 400
 _MAX_ALL_SEGMENTS = 20_000
-_MAX_FORMS = 50
+# A line with more corners is a curve of a drawing, and so are the curves of a longer path.
+_MAX_CORNERS, _MAX_ROUNDED = 12, 24
 # Thin paths are rules by their box; of the others so many are looked at, more are a drawing.
 _MAX_READ = 500
 # A filled rectangle thinner than this, in points, is a rule; another has four edges.
@@ -33,8 +36,7 @@ _SHORTEST = 3.0
 _SMALL = 6.0
 _STRAIGHT = 0.5
 
-# Pictures on a page are looked for among so many objects; smaller ones are icons and bullets.
-_MAX_ITEMS = 5_000
+# Smaller pictures are icons and bullets.
 _MAX_PICTURES = 1_000
 _MAX_PIXELS = 64_000_000
 _LEAST_SIDE = 32
@@ -44,6 +46,8 @@ _IMAGE = re.compile(rb"/Subtype\s{0,4}/Image\b")
 Matrix = tuple[float, float, float, float, float, float]
 PLAIN: Matrix = (1, 0, 0, 1, 0, 0)
 """The matrix that changes nothing."""
+Item = tuple[Any, int, Matrix]
+"""An object of a page, its kind, and the matrix of the form that it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +59,16 @@ class Rule:
     end: float
 
 
-def read_rules(page: "PdfPage", rotation: int) -> tuple[list[Rule], list[Rule]]:
+def read_rules(
+    page: "PdfPage", items: Sequence[Item], rotation: int
+) -> tuple[list[Rule], list[Rule]]:
     """Return horizontal and vertical rules: the lines and edges of rectangles of a page."""
     width, height = page.get_size()
     if rotation in {90, 270}:
         width, height = height, width
     horizontal: list[Rule] = []
     vertical: list[Rule] = []
-    for box in _boxes(page):
+    for box in _boxes(items):
         x0, y0, x1, y1 = turned(box, rotation)
         wide, high = x1 - x0, y1 - y0
         if wide > 0.95 * width and high > 0.95 * height:  # the paper
@@ -77,57 +83,69 @@ def read_rules(page: "PdfPage", rotation: int) -> tuple[list[Rule], list[Rule]]:
     return horizontal, vertical
 
 
-def _boxes(page: "PdfPage") -> Iterator[Box]:
+def objects_of(page: "PdfPage") -> list[Item]:
+    """Return the objects of a page and of the forms on it as they are painted."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    m = raw.FS_MATRIX()
+    get, kind_of = unchecked("FPDFPage_GetObject"), unchecked("FPDFPageObj_GetType")
+    handle, form = page.raw, raw.FPDF_PAGEOBJ_FORM
+    count = min(raw.FPDFPage_CountObjects(handle), _MAX_OBJECTS)
+    items: list[Item] = []
+    waiting: list[tuple[Any, Matrix]] = [(get(handle, n), PLAIN) for n in range(count)]
+    waiting.reverse()
+    forms, left = 0, _MAX_OBJECTS
+    while waiting and left:
+        left -= 1
+        item, outer = waiting.pop()
+        kind = kind_of(item)
+        if kind != form:
+            items.append((item, kind, outer))
+            continue
+        forms += 1
+        if forms <= _MAX_FORMS and raw.FPDFPageObj_GetMatrix(item, byref(m)):
+            inner = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
+            many = min(raw.FPDFFormObj_CountObjects(item), left)
+            waiting += [
+                (raw.FPDFFormObj_GetObject(item, index), inner) for index in range(many - 1, -1, -1)
+            ]
+    return items
+
+
+def _boxes(items: Sequence[Item]) -> Iterator[Box]:
     """Yield the boxes of straight segments and rectangles."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
-    count = raw.FPDFPage_CountObjects(page.raw)
-    if count > _MAX_OBJECTS:
+    if len(items) > _MAX_DRAWN:
         return
-    get = unchecked("FPDFPage_GetObject")
-    waiting = [(get(page.raw, index), PLAIN) for index in range(count)]
-    waiting.reverse()
-    paths = forms = read = all_segments = 0
+    paths = read = all_segments = 0
     m = raw.FS_MATRIX()
-    kind_of, bounds_of = unchecked("FPDFPageObj_GetType"), unchecked("FPDFPageObj_GetBounds")
-    path, form = raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM
+    bounds_of, path = unchecked("FPDFPageObj_GetBounds"), raw.FPDF_PAGEOBJ_PATH
     x0, y0, x1, y1 = c_float(), c_float(), c_float(), c_float()
     edges = byref(x0), byref(y0), byref(x1), byref(y1)
-    while waiting:
-        item, outer = waiting.pop()
-        kind = kind_of(item)
-        is_form = kind == form and forms < _MAX_FORMS
-        if not is_form and kind != path:
+    for item, kind, outer in items:
+        if kind != path:
             continue
-        if kind == path:
-            bounds_of(item, *edges)
-            box = x0.value, y0.value, x1.value, y1.value
-            if outer is not PLAIN:
-                box = moved(box, outer)
-            wide, high = box[2] - box[0], box[3] - box[1]
-            if wide < _SMALL and high < _SMALL:  # a mark, or a letter that is drawn
-                continue
-            if min(wide, high) < _THIN:
-                paths += 1
-                if paths > _MAX_PATHS:
-                    return
-                yield box
-                continue
-        matrix = outer
-        if raw.FPDFPageObj_GetMatrix(item, byref(m)):
-            matrix = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
-        if is_form:
-            forms += 1
-            inner = min(raw.FPDFFormObj_CountObjects(item), _MAX_OBJECTS)
-            waiting += [(raw.FPDFFormObj_GetObject(item, index), matrix) for index in range(inner)]
+        bounds_of(item, *edges)
+        box = x0.value, y0.value, x1.value, y1.value
+        if outer is not PLAIN:
+            box = moved(box, outer)
+        wide, high = box[2] - box[0], box[3] - box[1]
+        if wide < _SMALL and high < _SMALL:  # a mark, or a letter that is drawn
             continue
-        segments = raw.FPDFPath_CountSegments(item)
         paths += 1
         if paths > _MAX_PATHS:
             return
+        if min(wide, high) < _THIN:
+            yield box
+            continue
+        segments = raw.FPDFPath_CountSegments(item)
         all_segments += segments
         read += 1
         if read <= _MAX_READ and segments <= _MAX_SEGMENTS and all_segments <= _MAX_ALL_SEGMENTS:
+            matrix = outer
+            if raw.FPDFPageObj_GetMatrix(item, byref(m)):
+                matrix = product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
             yield from _straight(item, matrix)
 
 
@@ -159,7 +177,8 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
     x, y = c_float(), c_float()
     at_x, at_y = byref(x), byref(y)
     points: list[tuple[float, float]] = []
-    for index in range(raw.FPDFPath_CountSegments(path)):
+    count = raw.FPDFPath_CountSegments(path)
+    for index in range(count):
         segment = segment_of(path, index)
         kind = kind_of(segment)
         point_of(segment, at_x, at_y)
@@ -170,10 +189,14 @@ def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
         elif kind == raw.FPDF_SEGMENT_LINETO:
             if points and min(abs(points[-1][0] - point[0]), abs(points[-1][1] - point[1])) > 1:
                 break  # a slanted line: a drawing, which may have thousands
+            if len(points) > _MAX_CORNERS:
+                return
             points.append(point)
             if is_closed(segment) and points[-1] != points[0]:
                 points.append(points[0])
-        else:  # a curve
+        elif count > _MAX_ROUNDED:
+            return
+        else:  # a curve, as in the corners of a box
             yield from _joined(points)
             points = []
     yield from _joined(points)
@@ -208,12 +231,15 @@ class PageImages:
         self.count = 0
         self._seen: set[tuple[int, int, int]] = set()
 
-    def of(self, page: "PdfPage") -> Iterator[tuple[int, Any, int, int]]:
-        """Yield number, object, width and height of each new picture on a page."""
+    def of(self, items: Iterable[Item]) -> Iterator[tuple[int, Any, int, int]]:
+        """Yield number, object, width and height of each new picture among those of a page."""
         from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
         width, height = c_uint(), c_uint()
-        for item in _images(page):
+        image = raw.FPDF_PAGEOBJ_IMAGE
+        for item, kind, _ in items:
+            if kind != image:
+                continue
             if self.count >= _MAX_PICTURES:
                 return
             raw.FPDFImageObj_GetImagePixelSize(item, byref(width), byref(height))
@@ -227,33 +253,12 @@ class PageImages:
                 self.count += 1
                 yield self.count, item, width.value, height.value
 
-    def marks(self, page: "PdfPage") -> str:
-        """Return the new pictures of a page as Markdown, a line each."""
+    def marks(self, items: Iterable[Item]) -> str:
+        """Return the new pictures among the objects of a page as Markdown, a line each."""
         return "\n".join(
             f"![picture, {width}×{height} px](images/{number})"
-            for number, _, width, height in self.of(page)
+            for number, _, width, height in self.of(items)
         )
-
-
-def _images(page: "PdfPage") -> Iterator[Any]:
-    """Yield the image objects of a page and of the forms on it."""
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    handle, get = page.raw, unchecked("FPDFPage_GetObject")
-    kind_of = unchecked("FPDFPageObj_GetType")
-    image, form = raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM
-    forms = 0
-    for index in range(min(raw.FPDFPage_CountObjects(handle), _MAX_ITEMS)):
-        item = get(handle, index)
-        kind = kind_of(item)
-        if kind == image:
-            yield item
-        elif kind == form and forms < _MAX_FORMS:
-            forms += 1
-            for inner in range(min(raw.FPDFFormObj_CountObjects(item), _MAX_ITEMS)):
-                within = raw.FPDFFormObj_GetObject(item, inner)
-                if kind_of(within) == image:
-                    yield within
 
 
 def listed(document: "PdfDocument", limits: ExtractLimits) -> str:
@@ -262,7 +267,7 @@ def listed(document: "PdfDocument", limits: ExtractLimits) -> str:
     return "".join(
         f"{number}. page {index + 1}, {width}×{height} px\n"
         for index in range(min(len(document), limits.pdf_max_pages))
-        for number, _, width, height in images.of(document[index])
+        for number, _, width, height in images.of(objects_of(document[index]))
     )
 
 
@@ -273,7 +278,7 @@ def shown(document: "PdfDocument", wanted: str, limits: ExtractLimits) -> Pictur
     images = PageImages()
     for index in range(min(len(document), limits.pdf_max_pages)):
         page = document[index]
-        for number, item, width, height in images.of(page):
+        for number, item, width, height in images.of(objects_of(page)):
             if str(number) != wanted:
                 continue
             if width * height > _MAX_PIXELS:

@@ -27,7 +27,7 @@ from fetchstash.handlers._pdf._layout import (
     paragraphs_of,
     pieces_of,
 )
-from fetchstash.handlers._pdf._objects import read_rules
+from fetchstash.handlers._pdf._objects import Item, read_rules
 from fetchstash.handlers._pdf._rows import Row
 from fetchstash.handlers._pdf._rtl import in_reading_order
 from fetchstash.handlers._pdf._tables import Table, open_tables
@@ -97,11 +97,12 @@ class PageReader:
     def read(
         self,
         page: "PdfPage",
+        items: Sequence[Item],
         text_page: "PdfTextPage",
         number: int,
         fields: Sequence[Field] = (),
     ) -> Page:
-        """Return what stands on a page, with the ``fields`` of its form."""
+        """Return what stands on a page, by its objects, with the ``fields`` of its form."""
         chars = read_chars(text_page)
         if is_garbage(chars):
             text = mend(text_page.get_text_bounded())
@@ -111,7 +112,10 @@ class PageReader:
         glyphs = Glyphs(text_page, chars)
         beside = straightened(glyphs)
         words = read_words(glyphs, beside)
-        if hidden := hidden_texts(page, self._layers_off, has_layered_forms=self._layered_forms):
+        hidden = hidden_texts(
+            page, items, self._layers_off, has_layered_forms=self._layered_forms
+        )
+        if hidden:
             starts = [*(word.first for word in words), *(first for first, _ in beside)]
             gone = hidden_chars(text_page, hidden, starts)
             self.hidden += len(hidden) if gone else 0
@@ -126,7 +130,7 @@ class PageReader:
         lines = joined(pieces)
         boxes = [piece.box for piece in pieces]
         regions = column_regions(boxes.__getitem__, len(boxes), len(lines))
-        tables = self._tables(page, glyphs, words, pieces, fields)
+        tables = self._tables(page, items, glyphs, words, pieces, fields)
         if regions and sum(len(table.words) for table in tables) < len(words) / 2:
             tables = []
         elif tables:
@@ -150,6 +154,7 @@ class PageReader:
     def _tables(
         self,
         page: "PdfPage",
+        items: Sequence[Item],
         glyphs: Glyphs,
         words: list[Word],
         pieces: Sequence[Line],
@@ -163,7 +168,7 @@ class PageReader:
         ):
             return []
         self._left -= 1
-        horizontal, vertical = read_rules(page, glyphs.rotation)
+        horizontal, vertical = read_rules(page, items, glyphs.rotation)
         tables: list[Table] = []
         for grid in grids(horizontal, vertical):
             inside = [word for word in words if grid.holds(word)]
