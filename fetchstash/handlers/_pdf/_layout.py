@@ -75,7 +75,8 @@ class Line:
             self.right = max([word.right for word in words])
             main = words[0]
             self.base, self.size = main.base, main.size
-            if any(word.base != self.base or word.size != self.size for word in words):
+            places = {(word.base, word.size) for word in words}
+            if len(places) > 1:
                 main = max(words, key=lambda word: (word.last - word.first + 1) * word.size)
                 self.base, self.size = main.base, main.size
                 for word in words:  # what is raised or lowered stands on the line, too

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from ctypes import byref, c_float, c_uint
 from dataclasses import dataclass
 from itertools import pairwise
@@ -84,7 +85,10 @@ def read_rules(
 
 
 def objects_of(page: "PdfPage") -> list[Item]:
-    """Return the objects of a page and of the forms on it as they are painted."""
+    """Return the objects of a page and of the forms on it as they are painted.
+
+    They are addresses in pdfium, valid as long as the page is open.
+    """
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
     m = raw.FS_MATRIX()
@@ -264,11 +268,14 @@ class PageImages:
 def listed(document: "PdfDocument", limits: ExtractLimits) -> str:
     """Return a line for each picture of a document."""
     images = PageImages()
-    return "".join(
-        f"{number}. page {index + 1}, {width}×{height} px\n"
-        for index in range(min(len(document), limits.pdf_max_pages))
-        for number, _, width, height in images.of(objects_of(document[index]))
-    )
+    lines: list[str] = []
+    for index in range(min(len(document), limits.pdf_max_pages)):
+        with closing(document[index]) as page:
+            lines += [
+                f"{number}. page {index + 1}, {width}×{height} px\n"
+                for number, _, width, height in images.of(objects_of(page))
+            ]
+    return "".join(lines)
 
 
 def shown(document: "PdfDocument", wanted: str, limits: ExtractLimits) -> Picture:

@@ -112,9 +112,7 @@ class PageReader:
         glyphs = Glyphs(text_page, chars)
         beside = straightened(glyphs)
         words = read_words(glyphs, beside)
-        hidden = hidden_texts(
-            page, items, self._layers_off, has_layered_forms=self._layered_forms
-        )
+        hidden = hidden_texts(page, items, self._layers_off, has_layered_forms=self._layered_forms)
         if hidden:
             starts = [*(word.first for word in words), *(first for first, _ in beside)]
             gone = hidden_chars(text_page, hidden, starts)

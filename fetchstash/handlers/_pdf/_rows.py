@@ -1,7 +1,9 @@
 """Rows and cells of tables: the lines of words between rules, and what they are rows of."""
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 
 from fetchstash.handlers._pdf._layout import together
@@ -13,8 +15,11 @@ _MAX_LINES = 150
 _NO_VALUE = {"na", "nil"}
 # Words farther apart than this share of their height stand in different phrases.
 _PHRASE_GAP = 0.55
+# Letters whose widths differ by less than this share are those of a font of fixed width.
+_SAME_WIDTH = 0.06
 # Lines of one row are nearer to each other than rows are, by this factor.
 _ROWS_APART = 1.25
+_MIDDLE, _LEFT = attrgetter("middle"), attrgetter("left")
 
 
 class Phrase:
@@ -25,7 +30,7 @@ class Phrase:
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words
         self.left = words[0].left
-        self.right = max(word.right for word in words)
+        self.right = max([word.right for word in words])
 
     @property
     def text(self) -> str:
@@ -37,13 +42,15 @@ def lines_of(words: Iterable[Word]) -> list[list[Word]]:
     """Return the lines that words stand in, from the top, each from the left."""
     lines: list[list[Word]] = []
     middle = height = 0.0
-    for word in sorted(words, key=lambda word: -word.middle):
+    for word in sorted(words, key=_MIDDLE, reverse=True):
         if lines and abs(middle - word.middle) < 0.4 * min(height, word.size):
             lines[-1].append(word)
         else:
             lines.append([word])
             middle, height = word.middle, word.size
-    return [sorted(line, key=lambda word: word.left) for line in lines]
+    for line in lines:
+        line.sort(key=_LEFT)
+    return lines
 
 
 def phrases(line: Sequence[Word]) -> list[Phrase]:
@@ -66,11 +73,16 @@ def _fixed_width(line: Sequence[Word]) -> float:
 
     There a space is as wide as a letter, and wider than between words of other fonts.
     """
-    widths = [(word.right - word.left) / len(word.text) for word in line]
-    if len(line) < 2 or sum(len(word.text) for word in line) < 6:
+    if len(line) < 2:
         return 0.0
-    width = median(widths)
-    return 1.6 * width if max(widths) - min(widths) < 0.06 * width else 0.0
+    least, most, letters = math.inf, 0.0, 0
+    for word in line:
+        width = (word.right - word.left) / len(word.text)
+        least, most = min(least, width), max(most, width)
+        if most - least >= _SAME_WIDTH * most:  # as soon as most lines show it
+            return 0.0
+        letters += len(word.text)
+    return 1.6 * most if letters >= 6 else 0.0
 
 
 def cell_text(words: Sequence[Word], right: float = 0.0) -> str:
@@ -159,7 +171,10 @@ def row_at(word: Word, lows: Sequence[float]) -> int:
 def column_at(word: Word, rights: Sequence[float]) -> int:
     """Return which column the middle of a word stands in; behind the last one, the last."""
     across = (word.left + word.right) / 2
-    return next((n for n, right in enumerate(rights) if across <= right), len(rights) - 1)
+    for column, right in enumerate(rights):
+        if across <= right:
+            return column
+    return len(rights) - 1
 
 
 def _are_even(filled: Sequence["_Stack"], fewest: int) -> bool:

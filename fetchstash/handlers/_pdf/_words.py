@@ -144,16 +144,10 @@ class Glyphs:
         self._names: dict[bytes, str] = {}
         self._styles: dict[tuple[bytes, int], Style] = {}
 
-    def angle(self, index: int) -> int:
-        """Return by how many degrees, of 0, 90, 180 and 270, a character is turned clockwise."""
-        turn = self._angle_of(self.handle, index)
-        return round(2 * turn / math.pi) % 4 * 90 if turn > 0 else 0
-
-    def is_slanted(self, index: int) -> bool:
-        """Return whether a character stands at another angle than those of a straight page."""
+    def quarters(self, index: int) -> float:
+        """Return by how many quarters of a circle, up to 4, a character is turned clockwise."""
         turn: float = self._angle_of(self.handle, index)
-        off = 2 * turn / math.pi
-        return turn > 0 and abs(off - round(off)) > 0.03
+        return 2 * turn / math.pi if turn > 0 else 0.0
 
     def box(self, index: int) -> Box | None:
         """Return the loose box of a character: as high as its font."""
@@ -248,9 +242,12 @@ def straightened(glyphs: Glyphs) -> list[tuple[int, int]]:
         start = end.end()
     spans.append((start, len(glyphs.chars)))
     spans = [span for span in spans if span[1] > span[0]]
-    angles = [glyphs.angle(first) for first, _ in spans]
+    turns = [glyphs.quarters(first) for first, _ in spans]
+    if not any(turns):
+        return []
+    angles = [round(turn) % 4 * 90 for turn in turns]
     if not any(angles):
-        return [span for span in spans if glyphs.is_slanted(span[0])]
+        return [s for s, turn in zip(spans, turns, strict=True) if abs(turn - round(turn)) > 0.03]
     chars: Counter[int] = Counter()
     for (first, last), angle in zip(spans, angles, strict=True):
         chars[angle] += last - first
