@@ -454,3 +454,60 @@ def test_what_a_password_field_hides_is_not_shown(read: Read) -> None:
         ]
     )
     assert read("pdf", data)[1] == "[Page 1]\nKey:\n\n"
+
+
+def bitmap_font(content: bytes) -> bytes:
+    """Return a page of two fonts like TeX's bitmaps, which do not say what their codes mean."""
+    names = " ".join(f"{code} /a{code}" for code in range(256))
+    procs = " ".join(f"/a{code} {6 + code % 2} 0 R" for code in range(256))
+    widths = " ".join(str(400 + 60 * (code % 7)) for code in range(256))
+    font = (
+        "<< /Type /Font /Subtype /Type3 /FontMatrix [.001 0 0 .001 0 0] /FontBBox [0 0 900 900]"
+        f" /FirstChar 0 /LastChar 255 /Widths [{widths}] /Resources << >>"
+        f" /Encoding << /Differences [{names}] >> /CharProcs << {procs} >> >>"
+    )
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            font.encode(),
+            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources %s >>"
+            % b"<< /Font << /F1 3 0 R /F2 8 0 R >> >>",
+            stream(content),
+            stream(b"500 0 0 0 400 700 d1 0 0 400 700 re f"),
+            stream(b"450 0 0 0 380 700 d1 0 0 380 700 re f"),
+            font.encode(),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("codes", "dash"),
+    [
+        (rb"The o\016ce \014nds a\017uent wa\017es \173 \134\014ne\042", "–"),
+        (rb"The o\036ce \034nds a\037uent wa\037es \026 \020\034ne\021", "—"),
+    ],
+    ids=["OT1", "T1"],
+)
+def test_bitmap_fonts_of_tex_keep_their_ligatures(read: Read, codes: bytes, dash: str) -> None:
+    shown = read("pdf", bitmap_font(b"BT /F1 10 Tf 60 780 Td (%s) Tj ET" % codes))[1]
+    assert f"The office finds affluent waffles {dash} “fine”" in shown
+
+
+def test_a_bullet_of_a_bitmap_font_of_tex_marks_an_item(read: Read) -> None:
+    drawn = b"".join(
+        b"BT /F2 10 Tf 60 %d Td (\\210) Tj /F1 10 Tf 14 0 Td (%s) Tj ET\n" % (780 - 20 * n, item)
+        for n, item in enumerate((b"First item", b"Second item"))
+    )
+    assert "- First item\n- Second item\n" in read("pdf", bitmap_font(drawn))[1]
+
+
+def test_accents_are_joined_with_the_letters_that_they_are_drawn_over(read: Read) -> None:
+    drawn = (
+        text(60, 780, "The caf")
+        + text(92.3, 780, "´")
+        + text(91.2, 780, "e of ")
+        + text(114.5, 782.2, "´")
+        + text(112.8, 780, "Etude and `quoted words stay.")
+    )
+    assert "The café of Étude and `quoted words stay." in read("pdf", pages(drawn))[1]

@@ -32,6 +32,7 @@ from fetchstash.handlers._pdf._rows import Row
 from fetchstash.handlers._pdf._rtl import in_reading_order
 from fetchstash.handlers._pdf._tables import Table, open_tables
 from fetchstash.handlers._pdf._tags import heading_levels
+from fetchstash.handlers._pdf._tex import compose_accents, with_tex
 from fetchstash.handlers._pdf._words import (
     Box,
     Glyphs,
@@ -103,7 +104,7 @@ class PageReader:
         fields: Sequence[Field] = (),
     ) -> Page:
         """Return what stands on a page, by its objects, with the ``fields`` of its form."""
-        chars = read_chars(text_page)
+        chars = with_tex(text_page, read_chars(text_page))
         if is_garbage(chars):
             text = mend(text_page.get_text_bounded())
             return Page(number, [f"{NO_MAPPING}\n{text}"])
@@ -120,6 +121,7 @@ class PageReader:
             words = [word for word in words if word.first not in gone]
             beside = [span for span in beside if span[0] not in gone]
         name_symbols(words, glyphs)
+        words = compose_accents(words, glyphs)
         if glyphs.is_rtl:
             words = in_reading_order(words, glyphs)
         words, alone = placed(words, fields, glyphs.rotation) if fields else (words, [])
