@@ -76,6 +76,26 @@ def pages(*contents: bytes, rotate: int = 0, width: int = 595, height: int = 842
     return write_objects(objects)
 
 
+def form(content: bytes, *fields: tuple[str, str, tuple[int, int, int, int]]) -> bytes:
+    """Return a page with a form: of each field the name, its entries, and where it stands."""
+    refs = " ".join(f"{6 + number} 0 R" for number in range(len(fields)))
+    page = f"/Annots [{refs}] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R"
+    return write_objects(
+        [
+            f"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [{refs}] >> >>".encode(),
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            f"<< /Type /Page /Parent 2 0 R {page} >>".encode(),
+            stream(content),
+            *(
+                f"<< /Type /Annot /Subtype /Widget /T ({name}) {entries}"
+                f" /Rect [{' '.join(map(str, place))}] >>".encode()
+                for name, entries, place in fields
+            ),
+        ]
+    )
+
+
 SENTENCE = "The wardens open the lower gate at the mark, and the reservoir fills slowly in spring. "
 
 

@@ -10,7 +10,7 @@ from fetchstash.cli.demo.site import Bookmark, make_pdf
 from fetchstash.handlers import PartText
 from fetchstash.text.ranges import Heading
 from tests.handlers.conftest import PartOf, Read
-from tests.handlers.pdf_pages import grid, line, lines, pages, stream, text, write_objects
+from tests.handlers.pdf_pages import form, grid, line, lines, pages, stream, text, write_objects
 
 DATA = Path(__file__).parent / "data" / "pdf"
 BODY = (
@@ -441,18 +441,8 @@ def test_the_title_of_a_page_that_holds_a_table_alone_is_a_heading(read: Read) -
 
 
 def test_what_a_password_field_hides_is_not_shown(read: Read) -> None:
-    box = "<< /Type /Annot /Subtype /Widget /FT /Tx /T (Key) /V (TWILIGHT) /Rect [120 776 300 792]"
-    data = write_objects(
-        [
-            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
-            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
-            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-            b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Annots [6 0 R] /Resources %s >>"
-            % b"<< /Font << /F1 3 0 R >> >>",
-            stream(text(60, 780, "Key:")),
-            f"{box} /Ff 8192 >>".encode(),
-        ]
-    )
+    field = "Key", "/FT /Tx /V (TWILIGHT) /Ff 8192", (120, 776, 300, 792)
+    data = form(text(60, 780, "Key:"), field)
     assert read("pdf", data)[1] == "[Page 1]\nKey:\n\n"
 
 
@@ -511,3 +501,47 @@ def test_accents_are_joined_with_the_letters_that_they_are_drawn_over(read: Read
         + text(112.8, 780, "Etude and `quoted words stay.")
     )
     assert "The café of Étude and `quoted words stay." in read("pdf", pages(drawn))[1]
+
+
+def tick(
+    name: str, left: int, bottom: int, *, on: bool
+) -> tuple[str, str, tuple[int, int, int, int]]:
+    state = "/Yes" if on else "/Off"
+    entries = f"/FT /Btn /V {state} /AS {state} /AP << /N << /Yes 5 0 R /Off 5 0 R >> >>"
+    return name, entries, (left, bottom, left + 10, bottom + 10)
+
+
+@pytest.mark.parametrize(("bottom", "top"), [(725, 745), (762, 780)], ids=["above", "below"])
+def test_values_belong_to_the_labels_above_or_below_them(read: Read, bottom: int, top: int) -> None:
+    fields = [
+        ("a", "/FT /Tx /V (Ada)", (60, bottom, 280, top)),
+        ("b", "/FT /Tx /V (Lovelace)", (300, bottom, 520, top)),
+    ]
+    labels = text(60, 750, "First name", size=8) + text(300, 750, "Last name", size=8)
+    assert "First name: Ada Last name: Lovelace\n" in read("pdf", form(labels, *fields))[1]
+    assert "First name Last name: Lovelace\n" in read("pdf", form(labels, fields[1]))[1]
+
+
+def test_a_value_in_a_cell_belongs_to_the_label_in_its_corner(read: Read) -> None:
+    drawn = grid((56, 200, 344), (690, 720, 750))
+    drawn += text(60, 742, "1 Name", size=6) + text(204, 742, "2 Birth date", size=6)
+    drawn += text(60, 712, "3 Street", size=6) + text(204, 712, "4 City", size=6)
+    fields = [
+        ("n", "/FT /Tx /V (Ada Example)", (58, 722, 198, 740)),
+        ("c", "/FT /Tx /V (Oslo)", (202, 692, 342, 710)),
+    ]
+    shown = read("pdf", form(drawn, *fields))[1]
+    assert "| 1 Name: Ada Example | 2 Birth date |\n" in shown
+    assert "| 3 Street | 4 City: Oslo |\n" in shown
+
+
+def test_ticks_belong_to_the_labels_beside_them(read: Read) -> None:
+    drawn = text(60, 776, "Delivery") + text(80, 760, "by post") + text(180, 760, "by mail")
+    drawn += text(60, 730, "I agree")
+    fields = (
+        tick("p", 62, 758, on=True),
+        tick("m", 162, 758, on=False),
+        tick("a", 180, 728, on=True),
+    )
+    shown = read("pdf", form(drawn, *fields))[1]
+    assert "Delivery\n\n[x] by post [ ] by mail\n\nI agree [x]\n" in shown

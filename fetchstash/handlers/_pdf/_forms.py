@@ -1,6 +1,6 @@
 """What is written onto a page: the fields of a form, as words at their places, and notes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, c_uint, c_ushort
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,9 @@ _UNSEEN = 1 << 1 | 1 << 5
 _PASSWORD = 1 << 13
 _WIDTH = 0.5
 _NEAREST = 250.0
+# A label above or below a field begins where the field does, and stands this near, in sizes. It is
+# nearer than what stands on the line of the field so far before it, in points.
+_ALIGNED, _CLOSE, _NEAR_ABOVE = 1.0, 1.5, 30.0
 
 
 class Field(NamedTuple):
@@ -150,36 +153,85 @@ def _string(get: Callable[..., int], form: Any, annotation: Any) -> str:
 def placed(
     words: Sequence[Word], fields: Sequence[Field], rotation: int
 ) -> tuple[list[Word], list[Field]]:
-    """Return words with the fields among them, each behind what stands before it on its line.
+    """Return words with the fields among them, each behind its label.
 
-    Also return the fields that have no word beside them.
+    That stands before or behind a field on its line, else above or below it. Also return the fields
+    that have no label.
     """
     if len(words) * len(fields) > _MAX_PAIRS:
         return list(words), list(fields)
     out = list(words)
     alone: list[Field] = []
     for field in sorted(fields, key=lambda field: field.box[0]):
-        left, bottom, right, top = turned(field.box, rotation)
-        middle = (bottom + top) / 2
-        beside = [
-            word
-            for word in out
-            if abs(word.middle - middle) < max((top - bottom) / 2, word.size / 2)
-        ]
-        before = [word for word in beside if word.left <= left and word.right <= right]
-        after = [word for word in beside if word.left > left]
-        near_before = max(before, key=lambda word: word.right, default=None)
-        near_after = min(after, key=lambda word: word.left, default=None)
-        if near_before and left - near_before.right > _NEAREST:
-            near_before = None
-        if near_after and near_after.left - right > _NEAREST:
-            near_after = None
-        near = near_before or near_after
+        box = turned(field.box, rotation)
+        left, _, right, _ = box
+        before, after = _beside(out, box)
+        is_tick = field.text[0] in "[("
+        label = _above(words, box)
+        if (is_tick and (before or after)) or (before and left - before.right < _NEAR_ABOVE):
+            label = None
+        elif not before and not after:
+            label = label or _below(words, box)
+        near = label or before or after
         if near is None:
             alone.append(field)
             continue
-        place = out.index(near) + (near is near_before)
         wide = min(right - left, _WIDTH * near.size * len(field.text))
+        if near is label:  # the value goes on the label's line
+            left = near.right + near.size / 4
+            wide = min(wide, max(right - left, near.size))
+            if near.text[-1].isalnum() and not is_tick:
+                near.text += ":"
+        place = out.index(near) + (near is not after)
         word = Word(field.text, left, left + wide, near.base, near.size, near.first, near.first)
         out.insert(place, word)
     return out, alone
+
+
+def _beside(words: Iterable[Word], box: Box) -> tuple[Word | None, Word | None]:
+    """Return the nearest words before and behind a field on its line."""
+    left, bottom, right, top = box
+    middle = (bottom + top) / 2
+    beside = [
+        word for word in words if abs(word.middle - middle) < max((top - bottom) / 2, word.size / 2)
+    ]
+    before = max(
+        (word for word in beside if word.left <= left and word.right <= right),
+        key=lambda word: word.right,
+        default=None,
+    )
+    after = min(
+        (word for word in beside if word.left > left), key=lambda word: word.left, default=None
+    )
+    if before and left - before.right > _NEAREST:
+        before = None
+    if after and after.left - right > _NEAREST:
+        after = None
+    return before, after
+
+
+def _above(words: Iterable[Word], box: Box) -> Word | None:
+    """Return the last word of the label that begins above a field."""
+    left, _, right, top = box
+    line = [word for word in words if -0.4 * word.size < word.base - top < _CLOSE * word.size]
+    return _last_of_label(line, left, right)
+
+
+def _below(words: Iterable[Word], box: Box) -> Word | None:
+    """Return the last word of the label that begins below a field, as below a signature."""
+    left, bottom, right, _ = box
+    line = [word for word in words if -0.4 * word.size < bottom - word.top < _CLOSE * word.size]
+    return _last_of_label(line, left, right)
+
+
+def _last_of_label(line: Sequence[Word], left: float, right: float) -> Word | None:
+    last: Word | None = None
+    for word in sorted(line, key=lambda word: word.left):
+        if last is None:
+            if abs(word.left - left) < _ALIGNED * word.size:
+                last = word
+        elif abs(word.base - last.base) < 1 and word.left < right:
+            if word.left - last.right > word.size:
+                break
+            last = word
+    return last
