@@ -263,14 +263,29 @@ class _Stack:
             sides = sides[:: -1 if self.middles[0] > anchors[0] + 1 else 1]
         else:
             sides.sort()
+        if len(sides) == 2 and all(self.line_at(anchors[row]) is not None for _, row, _ in sides):
+            # Values stand beside the first line of a cell, or beside its last: more signs decide.
+            sides.sort(key=lambda side: -self._signs(side[2]))
         # Of a row without a line in this column it may be any line.
         fitting = (r for _, r, n in sides if self.goes_on(n) or self.line_at(anchors[r]) is None)
         return next(fitting, None)
 
+    def _signs(self, number: int) -> int:
+        """Return how many signs there are that a line goes on with the one before."""
+        if not 0 < number < len(self.lines):
+            return 0
+        widest = max(line[-1].right - line[0].left for line in self.lines)
+        used = self._used(number)
+        return self.lines[number][0].text[0].islower() + (used > self._width) + (used > widest)
+
     def _is_forced(self, number: int) -> bool:
+        return self._used(number) > self._width
+
+    def _used(self, number: int) -> float:
+        """Return how wide the line before would be with the first word of a line."""
         before, first = self.lines[number - 1], self.lines[number][0]
-        used = max(word.right for word in before) - before[0].left + 0.3 * first.size
-        return used + first.right - first.left > self._width
+        end = max(word.right for word in before) + 0.3 * first.size
+        return end - before[0].left + first.right - first.left
 
 
 def _is_value(text: str) -> bool:

@@ -359,8 +359,8 @@ def _grouped(lines: list[_Line], columns: Columns, *, is_header: bool) -> list[l
 def _wrapped(lines: Sequence[_Line]) -> list[list[_Line]]:
     """Return the lines of a band by rows where wider gaps part them, none if gaps do not tell.
 
-    The last line of a row with wrapped cells fills fewer of them than its first one; in a group of
-    rows that stand closer than groups do, each line fills all.
+    The last line of a row with wrapped cells fills fewer of them than its first one, or the first
+    fewer than the last; in a group of rows that stand closer than groups do, each line fills all.
     """
     gaps = [above.base - below.base for above, below in pairwise(lines)]
     bound = _bound(gaps, lines)
@@ -373,7 +373,7 @@ def _wrapped(lines: Sequence[_Line]) -> list[list[_Line]]:
         else:
             groups[-1].append(line)
     tall = [group for group in groups if len(group) > 1]
-    fewer = sum(_filled(group[-1]) < _filled(group[0]) for group in tall)
+    fewer = sum(_filled(group[-1]) != _filled(group[0]) for group in tall)
     is_wrapped = len(groups) > 2 and len(tall) > 1 and fewer >= 0.6 * len(tall)
     return groups if is_wrapped else []
 
@@ -409,6 +409,8 @@ def _goes_on(group: Sequence[_Line], line: _Line, columns: Columns, *, is_close:
     filled = [number for number, cell in enumerate(line.cells) if cell]
     if not filled:
         return True
+    if len(group) == 1 and _filled(before) < len(filled) and _ends_below(before, line, columns):
+        return True
     forced = lower = 0
     for number in filled:
         above, cell = before.cells[number], line.cells[number]
@@ -428,6 +430,19 @@ def _goes_on(group: Sequence[_Line], line: _Line, columns: Columns, *, is_close:
     if is_close:
         return forced >= 0.5 * len(filled) and (forced == len(filled) or 2 * lower >= len(filled))
     return forced == len(filled) and 2 * lower >= len(filled)
+
+
+def _ends_below(above: _Line, line: _Line, columns: Columns) -> bool:
+    """Return whether all cells of a line go on in the next, beside whose words the others stand."""
+    for cell, following, (_, end) in zip(above.cells, line.cells, columns, strict=True):
+        if not cell:
+            continue
+        if not following or not following[0].text[0].islower():
+            return False
+        first = following[0]
+        if end - max(word.right for word in cell) > 0.25 * line.size + first.right - first.left:
+            return False
+    return True
 
 
 def _has_cut(above: _Line, below: _Line, columns: Columns) -> bool:
