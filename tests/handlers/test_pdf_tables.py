@@ -406,3 +406,33 @@ def test_a_row_without_its_value_keeps_its_other_cells(read: Read) -> None:
                 drawn += text(60 + 100 * column, 680 - 18 * row, cell)
     _, shown = read("pdf", pages(drawn))
     assert "| Bravo |  | happy |\n| Young pier | 3.10 | queue |\n" in shown
+
+
+WRAPPED = (
+    ("Name", "What it does", "Since"),
+    ("Gate", "opens and closes the\nupper basin at night", "1901"),
+    ("Pump house", "lifts", "1920"),
+    ("Weir of the\nlower basin", "holds the water back\nuntil the mark is\nreached", "1935"),
+    ("Boat", "ferries", "1950"),
+)
+
+
+@pytest.mark.parametrize("gap", [12, 20], ids=["lines alike", "rows apart"])
+@pytest.mark.parametrize("is_ruled", [True, False], ids=["rules", "no rules"])
+@pytest.mark.parametrize("is_low", [True, False], ids=["below", "above"])
+def test_lines_of_a_cell_stay_together_where_its_row_stands_beside_the_last_or_the_first(
+    read: Read, gap: int, *, is_ruled: bool, is_low: bool
+) -> None:
+    drawn, y = b"", 720
+    for number, row in enumerate(WRAPPED):
+        cells = [cell.split("\n") for cell in row]
+        high = max(map(len, cells))
+        for x, cell in zip((60, 160, 320), cells, strict=True):
+            off = high - len(cell) if is_low else 0
+            drawn += b"".join(text(x, y - 12 * (n + off), part) for n, part in enumerate(cell))
+        y -= 12 * (high - 1) + gap
+        if is_ruled and not number:
+            drawn += line(56, 731, 380, 731) + line(56, y + 10, 380, y + 10)
+    drawn += line(56, y + 8, 380, y + 8) if is_ruled else b""
+    expected = [[cell.replace("\n", " ") for cell in row] for row in WRAPPED]
+    assert markdown(expected) in read("pdf", pages(drawn))[1]
