@@ -436,3 +436,14 @@ def test_lines_of_a_cell_stay_together_where_its_row_stands_beside_the_last_or_t
     drawn += line(56, y + 8, 380, y + 8) if is_ruled else b""
     expected = [[cell.replace("\n", " ") for cell in row] for row in WRAPPED]
     assert markdown(expected) in read("pdf", pages(drawn))[1]
+
+
+def test_tables_that_nearly_touch_and_share_no_column_are_two(read: Read) -> None:
+    upper, lower = grid((60, 140, 220), (686, 704, 722)), grid((60, 113, 166, 220), (647, 665, 683))
+    for y, row in ((709, "City People"), (691, "Oslo 700")):
+        upper += b"".join(text(64 + 80 * n, y, word) for n, word in enumerate(row.split()))
+    for y, row in ((670, "River Length Basin"), (652, "Elbe 1094 148")):
+        lower += b"".join(text(64 + 53 * n, y, word) for n, word in enumerate(row.split()))
+    shown = read("pdf", pages(upper + lower))[1]
+    assert markdown([["City", "People"], ["Oslo", "700"]]) in shown
+    assert markdown([["River", "Length", "Basin"], ["Elbe", "1094", "148"]]) in shown

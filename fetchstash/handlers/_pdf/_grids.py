@@ -1,7 +1,8 @@
 """Ruled tables of a PDF page: grids of rules, and the cells between them. Pure functions."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fetchstash.handlers._pdf._objects import Rule
@@ -20,6 +21,8 @@ from fetchstash.handlers._pdf._words import Word
 
 # Rules nearer than this, in points, are one, and touch.
 _NEAR = 3.0
+# Rules farther apart than this are two for the eye.
+_TWO = 1.0
 MAX_RULES = 600
 """More rules make a drawing, in which finding what touches what takes quadratic time."""
 _MAX_CELLS = 5_000
@@ -43,6 +46,7 @@ class Grid:
 
 def grids(horizontal: Sequence[Rule], vertical: Sequence[Rule]) -> list[Grid]:
     """Return the grids of at least two rows and two columns, from the top of the page."""
+    drawn = horizontal
     horizontal, vertical = merged(horizontal), merged(vertical)
     if not horizontal or not vertical or len(horizontal) + len(vertical) > MAX_RULES:
         return []
@@ -69,8 +73,42 @@ def grids(horizontal: Sequence[Rule], vertical: Sequence[Rule]) -> list[Grid]:
             xs = _places([*(rule.at for rule in down_lines), min(ends_x), max(ends_x)])
             ys = _places([*(rule.at for rule in across_lines), min(ends_y), max(ends_y)])[::-1]
             if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) <= _MAX_CELLS:
-                grids.append(Grid(xs, ys, tuple(across_lines), tuple(down_lines)))
+                grid = Grid(xs, ys, tuple(across_lines), tuple(down_lines))
+                grids += _parted(grid, drawn)
     return sorted(grids, key=lambda grid: -grid.ys[0])
+
+
+def _parted(grid: Grid, drawn: Sequence[Rule]) -> list[Grid]:
+    """Return a grid, or the tables that stand so near to each other that it is made of them.
+
+    Two rules part them, and none of their columns goes on.
+    """
+    edges = {grid.xs[0], grid.xs[-1]}
+    for place, y in enumerate(grid.ys[1:-1], start=1):
+        if not _is_double(grid, drawn, y):
+            continue
+        above, below = (
+            {x for x in grid.xs if _is_ruled(grid.vertical, x, y + off)} - edges
+            for off in (_NEAR + 1, -_NEAR - 1)
+        )
+        if above and below and above.isdisjoint(below):
+            upper = replace(grid, xs=tuple(sorted(above | edges)), ys=grid.ys[: place + 1])
+            lower = replace(grid, xs=tuple(sorted(below | edges)), ys=grid.ys[place:])
+            return [upper, *_parted(lower, drawn)]
+    return [grid]
+
+
+def _is_double(grid: Grid, drawn: Sequence[Rule], y: float) -> bool:
+    """Return whether two rules, each as wide as a grid, are drawn at a height."""
+    lengths: Counter[bool] = Counter()
+    near = [rule for rule in drawn if abs(rule.at - y) <= _NEAR]
+    if not near:
+        return False
+    low, high = min(rule.at for rule in near), max(rule.at for rule in near)
+    for rule in near:
+        lengths[rule.at > (low + high) / 2] += round(rule.end - rule.start)
+    wide = 0.9 * (grid.xs[-1] - grid.xs[0])
+    return high - low > _TWO and min(lengths[True], lengths[False]) >= wide
 
 
 def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
