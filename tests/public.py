@@ -4,7 +4,7 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
@@ -103,6 +103,10 @@ class Recorded:
         now = datetime.now(UTC)
         name = urlsplit(url).path.rpartition("/")[2]
         return Fetched(path, source, url, source, url, 200, headers, len(data), digest, now, name)
+
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:
+        self.asked.append(urljoin(url, "/robots.txt"))
+        return 0.0, ()
 
     async def check(self, url: str, final_url: str = "") -> None:
         pass

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         may_keep,
         pager,
     )
-    from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
 
 __all__ = [
@@ -70,7 +69,6 @@ __all__ = [
     "origin_headers",
     "pager",
     "plain",
-    "site_rules",
     "tls_context",
     "unused_proxy",
     "why_not_public",
@@ -87,7 +85,6 @@ _MODULES = {
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",
     "_responses": "Pager age_seconds is_fresh landing may_be_fresh may_keep pager",
-    "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """The contract of fetch: a URL in, a file or one clear error out; and the settings fetch.*."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -196,6 +196,13 @@ class Fetcher(Protocol):
         may be asked to allow it), RobotsRefused, HttpError (details: status, retry_after_seconds;
         an excerpt of at most 300 characters), FetchFailed, TimedOut, TooLarge or StoreError, and
         then leaves no file.
+        """
+        ...
+
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:
+        """Return the crawl delay in seconds and the sitemaps that ``url``'s robots.txt states.
+
+        Raises BadArgument, Refused, FetchFailed or TimedOut.
         """
         ...
 

@@ -6,7 +6,7 @@ Redirects are followed hop by hop: each is vetted, asks robots.txt and is retrie
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -125,6 +125,14 @@ class HttpFetcher:
             raise
         finally:
             await exchange.aclose()
+
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:
+        """Return the crawl delay and the sitemaps of robots.txt, read once a day; see Fetcher."""
+        target = parse(url, self._limits.max_url_chars)
+        deadline = anyio.current_time() + self._limits.fetch_seconds
+        rules = await self._robots_of(target, deadline)
+        delay = rules.delay if self._limits.respect_robots else 0.0
+        return delay, rules.sitemaps.splitlines()
 
     async def check(self, url: str, final_url: str = "") -> None:
         """Raise BadArgument or Refused if ``url`` may not be fetched now; see Fetcher."""

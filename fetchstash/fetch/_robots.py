@@ -8,13 +8,16 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import quote
 
 MAX_BYTES = 500 * 1024  # RFC 9309, section 2.5: what a crawler has to read at least
 MAX_REDIRECTS = 5  # section 2.3.1.2
 SECONDS = 10  # a robots.txt that takes longer counts as unreachable
 MAX_SITES_KEPT = 256
-MAX_BYTES_KEPT = 2 * 2**20  # the rules of all sites together
+MAX_SITEMAPS = 50
+"""Of one robots.txt: no fetch of a site reads more."""
+MAX_BYTES_KEPT = 2 * 2**20  # what is kept of all sites together
 _DAY = 24 * 3600.0  # section 2.4
 _A_WHILE = 300.0
 _USER_AGENT = frozenset({"user-agent", "useragent", "user agent"})  # as Google reads it
@@ -32,16 +35,20 @@ class Robots:
     """One origin's rules, one a line. Without rules all is allowed, or nothing if unreachable.
 
     A line is + or - and a pattern. The longest pattern stands first, and so decides (2.2.2).
+    ``delay`` is the seconds to leave between two requests (Crawl-delay), ``sitemaps`` are the
+    addresses of sitemaps, one a line: RFC 9309 defines neither.
     """
 
     keep_seconds: float
     rules: str = ""
     unreachable: bool = False
+    delay: float = 0.0
+    sitemaps: str = ""
 
     @property
     def size_bytes(self) -> int:
-        """Return the memory that the rules take."""
-        return sys.getsizeof(self.rules)
+        """Return the memory that the rules and the sitemaps take."""
+        return sys.getsizeof(self.rules) + sys.getsizeof(self.sitemaps)
 
     def allows(self, path: str) -> bool:
         """Return whether ``path``, with its query, may be fetched. Call it in a thread."""
@@ -66,20 +73,15 @@ def read_robots(status: int, body: bytes, agent: str) -> Robots:
     text = body[:MAX_BYTES].decode("utf-8", "replace")
     ours = _our_records(text, _product_token(agent))
     patterns = {_KINDS[key] + _pattern(value) for key, value in ours if key in _KINDS}
-    # Longer patterns first, and allow before disallow (2.2.2).
-    return Robots(_DAY, "\n".join(sorted(patterns, key=lambda rule: (-len(rule), rule[0]))))
-
-
-def site_rules(body: bytes, agent: str) -> tuple[float, tuple[str, ...]]:
-    """Return a robots.txt's crawl delay and sitemaps, which RFC 9309 does not define.
-
-    It is the seconds to leave between two requests (Crawl-delay), and the addresses of sitemaps.
-    """
-    text = body[:MAX_BYTES].decode("utf-8", "replace")
-    sitemaps = dict.fromkeys(value for key, value in _records(text) if key == _SITEMAP)
-    ours = _our_records(text, _product_token(agent))
     delays = [float(v) for key, v in ours if key == _CRAWL_DELAY and _DELAY.fullmatch(v)]
-    return max(delays, default=0.0), tuple(sitemaps)
+    sitemaps = dict.fromkeys(value for key, value in _records(text) if key == _SITEMAP)
+    return Robots(
+        _DAY,
+        # Longer patterns first, and allow before disallow (2.2.2).
+        "\n".join(sorted(patterns, key=lambda rule: (-len(rule), rule[0]))),
+        delay=max(delays, default=0.0),
+        sitemaps="\n".join(islice(sitemaps, MAX_SITEMAPS)),
+    )
 
 
 def _product_token(agent: str) -> str:

@@ -1,6 +1,6 @@
 """Work of a service's calls: each fetch is recorded, each tenant's work counted and limited."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,6 +187,10 @@ class TenantWork:
                 "path": fetched.path,
             }
         return fetched
+
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:
+        """Return what robots.txt states (see Fetcher). Like its rules it is asked unrecorded."""
+        return await self.fetcher.site_rules(url)
 
     async def check(self, url: str, final_url: str = "") -> None:
         """Raise Refused where a stored copy may not be used, and record it; see Fetcher."""

@@ -30,7 +30,7 @@ from fetchstash.errors import (
     StoreError,
     TimedOut,
 )
-from fetchstash.fetch import Progress, mask_url, site_rules
+from fetchstash.fetch import Progress, mask_url
 from fetchstash.handlers import PageLinks, kind_of_name
 from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._index import (
@@ -213,19 +213,9 @@ class _Crawl:
 
     async def _ask_robots(self) -> None:
         """Read the crawl delay and the sitemaps from robots.txt."""
-        origin = self._origin
-        settings = self.intake.settings.fetch
-        with suppress(HttpError, Refused, FetchFailed, TimedOut):
-            path = await self._download(f"{origin}robots.txt")
-            try:
-                body = await anyio.to_thread.run_sync(path.read_bytes)
-            finally:
-                path.unlink(missing_ok=True)
-            delay, sitemaps = await anyio.to_thread.run_sync(
-                site_rules, body, settings.user_agent or "fetchstash"
-            )
-            self.delay = delay if settings.respect_robots else 0.0
-            self.index.sitemaps = sitemaps
+        with suppress(Refused, FetchFailed, TimedOut):
+            self.delay, sitemaps = await self.intake.fetcher.site_rules(self._origin)
+            self.index.sitemaps = tuple(sitemaps)
 
     async def _discover(self) -> None:
         """Find the pages: by sitemaps, else by llms.txt, else by links as pages come in."""

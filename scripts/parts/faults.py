@@ -3,10 +3,11 @@
     scripts/faults                    all of scripts/parts/faults.toml
     scripts/faults ROOM …             those of some rooms
     scripts/faults --only WORD        those whose rule has this word
+    scripts/faults --list FILE        those of another list, written as that one
 
-Each fault is tried against the tests of its room as `scripts/test` runs them, then, if these
-pass, against all others. Run it by hand, and before a release: it takes about half a minute a
-fault. Exit code: how many survived, or no longer stand where the list says.
+Each fault is tried against the tests of its room as `scripts/test` runs them, the quick ones first,
+then, if these pass, against all others. Run it by hand, and before a release: it takes about half a
+minute a fault. Exit code: how many survived, or no longer stand where the list says.
 """
 
 import argparse
@@ -37,7 +38,7 @@ TESTS = {
     "text": ["tests/test_hygiene.py", "tests/test_tokens.py", "tests/fetch/test_url.py"],
 }
 """The tests of each room; they are tried before all others."""
-SOME = ("-q", "-x", "-m", "not long", "--cases", "4", "-p", "no:cacheprovider")
+SOME = ("-q", "-x", "--cases", "4", "-p", "no:cacheprovider")
 """How `scripts/test` chooses, up to the first failure."""
 MOST_SECONDS = 900
 
@@ -85,7 +86,7 @@ class Trial:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.python = folder, copy_of_checkout(folder)
-        self.passes: dict[tuple[str, ...], bool] = {}
+        self.passes: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def outcome(self, fault: Fault, number: int) -> str:
         """Return how a fault ended: it was noticed, SURVIVED, or could not be tried."""
@@ -95,27 +96,31 @@ class Trial:
             return "OUT OF DATE: the line does not stand there once"
         own = TESTS[fault.room]
         others = [f"--ignore={test}" for test in own]
-        for tests, outcome in ((own, "noticed by its room"), (others, "noticed elsewhere")):
+        for marks, tests, outcome in (
+            ("not slow", own, "noticed by its room"),
+            ("slow and not long", own, "noticed by its room"),
+            ("not long", others, "noticed elsewhere"),
+        ):
             path.write_text(source.replace(fault.line, fault.fault), encoding="utf-8")
             # Bytecode is taken by the time of its source: another one for each change.
             os.utime(path, (2 * number, 2 * number))
-            failed = not self.pass_now(tests)
+            failed = not self.pass_now(marks, tests)
             path.write_text(source, encoding="utf-8")
             os.utime(path, (2 * number + 1, 2 * number + 1))
-            if failed and not self.pass_without(tests):
+            if failed and not self.pass_without(marks, tests):
                 return f"UNKNOWN: {' '.join(tests)} fail without a fault, too"
             if failed:
                 return outcome
         return "SURVIVED"
 
-    def pass_without(self, tests: list[str]) -> bool:
+    def pass_without(self, marks: str, tests: list[str]) -> bool:
         """Return whether some tests pass in the copy as it is. They are run once for this."""
-        key = tuple(tests)
+        key = marks, tuple(tests)
         if key not in self.passes:
-            self.passes[key] = self.pass_now(tests)
+            self.passes[key] = self.pass_now(marks, tests)
         return self.passes[key]
 
-    def pass_now(self, tests: list[str]) -> bool:
+    def pass_now(self, marks: str, tests: list[str]) -> bool:
         """Run some tests against the copy; return whether all passed."""
         environment = {**os.environ, "PYTHONSAFEPATH": "1"}
         environment.pop("PYTHONPATH", None)
@@ -125,6 +130,8 @@ class Trial:
             "-m",
             "pytest",
             *SOME,
+            "-m",
+            marks,
             "-n",
             "auto",
             "--dist",
@@ -152,8 +159,9 @@ def main() -> int:
     )
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(TESTS))
     parser.add_argument("--only", default="", help="a word of the rule")
+    parser.add_argument("--list", default=TABLE, type=Path, metavar="FILE", help="another list")
     chosen = parser.parse_args()
-    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["fault"]
+    rows = tomllib.loads(chosen.list.read_text(encoding="utf-8"))["fault"]
     faults = [Fault(**row) for row in rows]
     faults = [
         fault

@@ -136,6 +136,8 @@ async def test_a_body_of_just_the_limit_is_whole(site: Site, fetch: Fetch) -> No
 
 TOO_LARGE = {
     "a bomb": b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(40 * 2**20)),
+    "a bomb in another coding": b"Content-Encoding: gzip, gzip\r\n\r\n"
+    + gzip.compress(gzip.compress(bytes(40 * 2**20))),
     "between two codings": b"Content-Encoding: gzip, gzip\r\n\r\n"
     + gzip.compress(gzip.compress(b"") * 10_000),
     "header": b"X-Long: " + b"a" * 70_000 + b"\r\n\r\n",
@@ -143,13 +145,13 @@ TOO_LARGE = {
 }
 
 
-@pytest.mark.parametrize("answer", TOO_LARGE.values(), ids=TOO_LARGE)
+@pytest.mark.parametrize("name", TOO_LARGE)
 async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
-    site: Site, fetch: Fetch, tmp_path: Path, answer: bytes
+    site: Site, fetch: Fetch, tmp_path: Path, name: str
 ) -> None:
-    limit = 2**30 if answer == TOO_LARGE["a bomb"] else 50_000
+    limit = 2**30 if "bomb" in name else 50_000
     with pytest.raises(TooLarge):
-        await fetch(raw(site, OK + answer), max_decoded_bytes=limit)
+        await fetch(raw(site, OK + TOO_LARGE[name]), max_decoded_bytes=limit)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from fetchstash.errors import FetchFailed, HttpError, Refused, RobotsRefused
 from fetchstash.fetch._responses import retry_after_seconds, wait_after_failure, wait_after_status
-from fetchstash.fetch._robots import MAX_BYTES, read_robots, site_rules
+from fetchstash.fetch._robots import MAX_BYTES, read_robots
 from tests.fetch.sending import OK, Fetch, sends
 from tests.loopback import Site
 
@@ -272,7 +272,8 @@ def test_no_wait_goes_past_the_deadline() -> None:
 def test_who_reads_a_site_learns_the_delay_of_its_group_and_all_sitemaps(
     text: str, delay: float, sitemaps: tuple[str, ...]
 ) -> None:
-    assert site_rules(text.encode(), "fetchstash/1.0") == (delay, sitemaps)
+    rules = read_robots(200, text.encode(), "fetchstash/1.0")
+    assert (rules.delay, tuple(rules.sitemaps.splitlines())) == (delay, sitemaps)
 
 
 async def test_a_fetch_within_an_address_sends_nothing_to_where_a_redirect_leads_out(

@@ -17,6 +17,14 @@ def box(x: float, y: float, width: float, height: float, colour: bytes = BLACK) 
 
 
 SECRET = text(60, 700, "TWILIGHT")
+
+
+def picture(x: int, y: int, wide: int, high: int) -> bytes:
+    """Return a picture of one white pixel, as large as a box."""
+    place = f"q {wide} 0 0 {high} {x} {y} cm\n".encode()
+    return place + b"BI /W 1 /H 1 /CS /G /BPC 8 ID \xff EI Q\n"
+
+
 HIDDEN = {
     "white": WHITE + SECRET + BLACK,
     "white on a white box": box(50, 680, 300, 40, WHITE) + WHITE + SECRET + BLACK,
@@ -24,6 +32,7 @@ HIDDEN = {
     "transparent": b"/Faint gs\n" + SECRET + b"/Plain gs\n",
     "under a black box": SECRET + box(50, 690, 300, 30),
     "under a white box": SECRET + box(50, 690, 300, 30, WHITE),
+    "under a picture": SECRET + picture(50, 690, 300, 30),
     "in a layer that is off": b"/OC /Off BDC\n" + SECRET + b"EMC\n",
     "white and on its side": WHITE
     + b"q 0 1 -1 0 30 300 cm\n"
@@ -41,6 +50,7 @@ VISIBLE = {
     "grey": b".6 .6 .6 rg\n" + SECRET + BLACK,
     "on a grey box": box(50, 690, 300, 30, b".9 .9 .9 rg\n") + SECRET,
     "marked through a faint box": SECRET + b"/Half gs\n" + box(50, 690, 300, 30) + b"/Plain gs\n",
+    "under a scan of the page": SECRET + picture(0, 0, 595, 842),
     "beside a black box": SECRET + box(200, 690, 300, 30),
     "struck through": SECRET + box(50, 702, 300, 1),
     "without ink, as a scan's layer": b"3 Tr\n" + SECRET + b"0 Tr\n",

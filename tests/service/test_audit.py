@@ -1,6 +1,6 @@
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,9 @@ class Canned:
     async def fetch(self, url: str, folder: Path, **_: Any) -> Fetched:
         self.fetched.append(url)
         return self._answer(url, folder)
+
+    async def site_rules(self, _url: str) -> tuple[float, Sequence[str]]:
+        return 0.0, ()
 
     async def check(self, *_: str, **__: str) -> None:
         raise Refused("a.example is denied.", "Ask.", rule="domain_denied")

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +90,9 @@ class CannedFetcher:
         sha256 = hashlib.sha256(body).hexdigest()
         now, headers = datetime.now(UTC), {"content-type": "text/html"}
         return Fetched(path, url, url, url, url, 200, headers, len(body), sha256, now, "canned")
+
+    async def site_rules(self, _url: str) -> tuple[float, Sequence[str]]:
+        return 0.0, ()
 
     async def check(self, url: str, final_url: str = "") -> None:
         pass

@@ -122,7 +122,7 @@ async def test_links_are_followed_below_the_address_alone_and_each_page_comes_on
         site.put("/docs/broken.html", page("Mended"))
         index = await stash.fetch_site(site.url("/docs/"))
         assert "/docs/broken.html" in await listed(stash, index)
-        assert site.asked[asked:] == ["/robots.txt", "/docs/broken.html"]
+        assert site.asked[asked:] == ["/docs/broken.html"]
 
 
 async def test_an_endless_calendar_ends_at_the_limit_of_pages_behind_the_other_pages(
@@ -151,7 +151,7 @@ async def test_an_endless_calendar_ends_at_the_limit_of_pages_behind_the_other_p
         asked = len(site.asked)
         index = await stash.fetch_site(site.url("/cal/"))  # the same call goes on
         assert len(await listed(stash, index)) == 24
-        assert len(site.asked) - asked <= 14  # with robots.txt
+        assert len(site.asked) - asked <= 13
         assert (await stash.fetch_site(site.url("/cal/"), max_pages=1)).facts.members == 25
 
 
