@@ -145,6 +145,7 @@ TOO_LARGE = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", TOO_LARGE)
 async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
     site: Site, fetch: Fetch, tmp_path: Path, name: str

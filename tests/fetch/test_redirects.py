@@ -20,7 +20,7 @@ from tests.fetch.sending import Answers, Fetch, Make
 from tests.loopback import Site
 from tests.public import NAME, fetcher_of, proxy_to
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 
 @pytest.fixture(autouse=True)

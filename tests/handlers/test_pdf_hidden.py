@@ -90,6 +90,7 @@ def document(content: bytes) -> bytes:
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("content", list(VISIBLE.values()), ids=list(VISIBLE))
 def test_text_that_is_seen_stays(read: Read, content: bytes) -> None:
     extracted, shown = read("pdf", document(content))

@@ -154,6 +154,7 @@ CASES: Mapping[str, Case] = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 def test_what_a_reader_does_not_see_is_out_and_counted_or_marked(read: Read, case: Case) -> None:
     extracted, text = read(case.handler, case.data)

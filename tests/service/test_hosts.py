@@ -10,7 +10,7 @@ from fetchstash.service import Tenants, build_app, security_of
 from tests.service.asgi import Service, Tokens, running
 from tests.service.test_messages import HEADERS, PING
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 BODY = json.dumps(PING).encode()
 

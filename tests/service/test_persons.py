@@ -23,7 +23,7 @@ from tests.service.sockets import serving
 from tests.service.team import Web, ask, call, fetched, text_of, web_of
 from tests.store.postgres import server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 SCOPES = frozenset({READ, FETCH})
 PEOPLE = {

@@ -19,7 +19,7 @@ from fetchstash.store import MemoryObjects
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "identity.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^## (.+?)\n.*?```toml\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
