@@ -262,13 +262,14 @@ _SWITCHES = ("literal", "ignore_case", "refresh")
 _NEAR, _VERY_NEAR = 0.6, 0.8
 
 
-def line_meant(command: click.Command, name: str, arguments: Sequence[str]) -> str:
+def line_meant(ctx: click.Context, arguments: Sequence[str]) -> str:
     """Return the command line that wrong options are likely to mean, "" if none is known."""
+    name, group = ctx.info_name or "", ctx.find_root().command
     if name not in _ACTIONS or set(arguments).intersection(_INFORMS):
         return ""
     for with_values in (True, False):
-        line = _line(command, name, list(arguments), with_values=with_values)
-        if line and _is_taken(line):
+        line = _line(ctx.command, name, list(arguments), with_values=with_values)
+        if line and isinstance(group, click.Group) and _is_taken(group, line):
             return shlex.join(line)
     return ""
 
@@ -318,13 +319,11 @@ def _line(command: click.Command, name: str, words: list[str], *, with_values: b
     return [*shlex.split(command_line(Call(call.action, new), places=False)), *rest]
 
 
-def _is_taken(words: Sequence[str]) -> bool:
-    """Return whether the command takes a line."""
-    from fetchstash.cli._main import commands  # noqa: PLC0415 - it imports this module
-
+def _is_taken(group: click.Group, words: Sequence[str]) -> bool:
+    """Return whether a command of the group takes a line."""
     _, name, *arguments = words
     try:
-        click.Command.make_context(commands.commands[name], name, [*arguments])
+        click.Command.make_context(group.commands[name], name, [*arguments])
     except click.UsageError:
         return False
     return True
@@ -366,7 +365,7 @@ class Command(click.Command):
             if ctx.resilient_parsing:
                 raise
 
-            if line := line_meant(self, ctx.info_name or "", given):
+            if line := line_meant(ctx, given):
                 what = f"No such option {error.option_name!r}. Did you mean `{line}`?"
                 raise click.UsageError(what, ctx) from None
             own = [name for option in self.own_options for name in option.opts]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 from anyio import sleep
@@ -43,9 +43,6 @@ from fetchstash.gateway._rpc import (
     walked,
 )
 from fetchstash.text.untyped import as_array, as_object
-
-if TYPE_CHECKING:
-    from fetchstash.gateway._gateway import Gateway
 
 START_SECONDS = 60.0
 """How long a server may take to answer the first request."""
@@ -116,6 +113,20 @@ class HostInfo:
         }
 
 
+class HostSide(Protocol):
+    """Takes what a server sends to the host."""
+
+    async def on_request(
+        self, upstream: "Upstream", method: str, params: Params | None
+    ) -> dict[str, Any]:
+        """Answer a request of the server."""
+        ...
+
+    async def on_notify(self, upstream: "Upstream", method: str, params: Params | None) -> None:
+        """Pass on a notification of the server."""
+        ...
+
+
 @dataclass
 class Upstream:
     """A wrapped server: started once the host has introduced itself, restarted when it ends.
@@ -141,7 +152,7 @@ class Upstream:
     log_level: str | None = None
     """The level that the host asked for, passed on to a server of the 2026 era."""
 
-    for_host: "Gateway" = field(init=False)
+    for_host: HostSide = field(init=False)
     _peer: Peer | None = None
     _failure: ServerFailed | None = None
     _is_startable: bool = True

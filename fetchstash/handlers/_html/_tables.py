@@ -3,14 +3,11 @@
 import re
 from collections.abc import Iterator
 from itertools import islice, takewhile, zip_longest
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fetchstash.handlers._html import _element
-from fetchstash.handlers._html._element import CODE_TAGS, HEADINGS, Element, is_code
+from fetchstash.handlers._html._element import CODE_TAGS, HEADINGS, Element, Node, is_code
 from fetchstash.handlers._prose import DITTO, repeated
-
-if TYPE_CHECKING:
-    from fetchstash.handlers._html._inline import Inline
 
 LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
 LONGEST_NESTED = 300  # characters of a table inside a cell that is written with the cell
@@ -20,6 +17,14 @@ LEAST_OF_LINE, LONGEST_LINE = 3, 300  # cells, and characters, of a line of text
 _EQUATION = re.compile(r"eqn|equation", re.IGNORECASE)
 _CODE = re.compile(r"code|highlight|blob|hljs|diff|source|line", re.IGNORECASE)
 _LAYOUT_INSIDE = frozenset(("form", "blockquote", "h1"))
+
+
+class InlineText(Protocol):
+    """Writes the inline nodes of a cell as Markdown."""
+
+    def text(self, nodes: list[Node], *, breaks: str = "\n") -> str:
+        """Return the nodes as Markdown, with ``breaks`` for each line break."""
+        ...
 
 
 def is_data_table(table: Element) -> bool:
@@ -116,7 +121,7 @@ MAX_COLUMNS_SPANNED = 100  # columns that one cell may span, or in which one may
 MAX_HEAD_ROWS = 4  # rows of column names; more are data
 
 
-def table_lines(table: Element, inline: "Inline") -> Iterator[str]:
+def table_lines(table: Element, inline: InlineText) -> Iterator[str]:
     """Yield the caption and the rows of a table, which have the same number of cells.
 
     A cell that spans columns leaves the others empty; one that spans rows is repeated in them.
@@ -166,7 +171,7 @@ class _Grid:
         self._spare, self._spare_values = 3 * count, 48 * count
         self._reserve = 20 * count  # of the second, for marks in place of values
 
-    def row(self, cells: list[Element], inline: "Inline", *, is_head: bool) -> list[str]:
+    def row(self, cells: list[Element], inline: InlineText, *, is_head: bool) -> list[str]:
         """Return the texts of a row, one a column; names of columns are repeated in all."""
         texts: list[str] = []
         for cell in cells:
