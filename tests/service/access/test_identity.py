@@ -13,7 +13,7 @@ import pytest
 from fetchstash.config import KEYS, load
 from fetchstash.errors import Busy, FetchFailed
 from fetchstash.service.access import Rejected, challenge, grants_scopes, verifier
-from fetchstash.service.access._issuer import Issuer
+from fetchstash.service.access._issuer import BELIEVED, Issuer
 from fetchstash.service.access._oauth import OAuthTokens
 from fetchstash.store import MemoryObjects
 from tests.loopback import Site
@@ -150,3 +150,24 @@ async def test_an_opaque_token_is_what_the_provider_says(
     assert len(asked) == (1 if said.get("active") else 2), "an active one is believed for a while"
     user = base64.b64decode(asked[0].headers["authorization"].removeprefix("Basic ")).decode()
     assert user == "fetchstash:pass%20word"
+
+
+async def test_an_opaque_token_that_was_withdrawn_is_refused_after_half_a_minute() -> None:
+    said, now = dict(ACTIVE), 1_000.0
+    limits = load(recipe("Opaque tokens")).oauth
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        place = {"issuer": limits.issuer, "introspection_endpoint": f"{limits.issuer}/introspect"}
+        document = said if request.method == "POST" else place
+        return httpx2.Response(200, stream=httpx2.ByteStream(json.dumps(document).encode()))
+
+    transport = httpx2.MockTransport(answer)
+    issuer = Issuer(limits.issuer, client=("a", "b"), transport=transport, clock=lambda: now)
+    tokens = OAuthTokens(limits, issuer)
+    await tokens.verify("opaque")
+    said = {"active": False}
+    now += BELIEVED - 1
+    await tokens.verify("opaque")
+    now += 1
+    with pytest.raises(Rejected, match="not any more"):
+        await tokens.verify("opaque")
