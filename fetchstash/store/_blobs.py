@@ -114,6 +114,7 @@ class Blobs:
                 files[kind] = open_file(path, write=True)
                 stack.callback(os.close, files[kind])
                 if sys.platform != "win32":
+                    # By the descriptor: the name may be another file's by now.
                     os.fchmod(files[kind], 0o600)
             raw, text = files.get("raw", -1), files.get("text", -1)
             if not _SHA256.fullmatch(sha256) or raw < 0 or os.fstat(raw).st_size != size:
@@ -193,6 +194,7 @@ class Blobs:
         """Open a blob. Raises FileNotFoundError, and StoreError where it was altered."""
         path = self.path(blob.kind, blob.sha256)
         fd, status = open_with_status(path)
+        # Size and time first: to hash a file with each read would cost as much as the read.
         if status.st_size == blob.size and self._is_sound(path, blob, status.st_mtime_ns):
             return fd
         os.close(fd)

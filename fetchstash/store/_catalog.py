@@ -188,7 +188,7 @@ class Catalog:
             db.close()  # whatever state it is in
             raise
         except BaseException:
-            self._idle.put(db)
+            self._idle.put(db)  # the caller's own error: whatever it began is rolled back
             raise
         self._idle.put(db)
 
@@ -243,7 +243,9 @@ def connect(path: Path) -> Connection:
         f"{path.as_uri()}?mode=rw",
         uri=True,
         timeout=5,
+        # Transactions are begun by hand: sqlite3 would begin them deferred.
         isolation_level=None,
+        # Threads take turns at a connection: ``Catalog`` lends it to one at a time.
         check_same_thread=False,
         factory=Connection,
     )
@@ -256,7 +258,10 @@ def connect(path: Path) -> Connection:
             db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}").fetchone()
         else:
             db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        # With NORMAL a power cut may take back commits of a WAL that were acknowledged
+        # (https://sqlite.org/pragma.html#pragma_synchronous).
         db.execute("PRAGMA synchronous = FULL")
+        # On macOS fsync(2) leaves the bytes in the drive's cache.
         db.execute("PRAGMA fullfsync = ON")
     except BaseException:
         db.close()
@@ -279,6 +284,8 @@ def settle(db: sqlite3.Connection) -> None:
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Generator[None]:
     """Commit at the end, or roll everything back. The caller holds the store's lock."""
+    # A deferred transaction that reads first may fail with SQLITE_BUSY at its first write
+    # (https://sqlite.org/lang_transaction.html, section 2.2).
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

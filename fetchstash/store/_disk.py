@@ -77,7 +77,7 @@ def private_folder(folder: Path) -> None:
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             what = f"The store's folder {folder} cannot be made: {error.strerror}."
             raise NotWritable(what, *_ALLOW) from None
-    status = folder.lstat()
+    status = folder.lstat()  # of a link itself: whoever owns it may lead it elsewhere
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{folder} is not a folder.", "Move it away, or {}.", OTHER_FOLDER)
     _check_owner(folder, status)
@@ -368,6 +368,7 @@ def file_system(folder: Path) -> str:
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
         mounted = Path(left.split(" ")[4].replace("\\040", " "))
+        # Of two mounts on one place the later hides the earlier.
         if folder.is_relative_to(mounted) and len(mounted.parts) >= longest:
             longest, kind = len(mounted.parts), right.split(" ")[0]
     return kind
@@ -409,4 +410,5 @@ def is_full(folder: Path) -> bool:
     if sys.platform == "win32":
         return False
     disk = os.statvfs(folder)
+    # What f_bfree has beyond f_bavail is kept for root (statvfs(3)).
     return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES

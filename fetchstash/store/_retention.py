@@ -48,6 +48,7 @@ def _due(db: Db, now: float, limits: StoreLimits) -> Iterator[Removed]:
         yield Removed(ref, freed, "age")
     if artifacts <= limits.max_artifacts and size <= limits.max_total_bytes:
         return
+    # ``used`` is a counter and no time: a clock that jumps would change the order.
     for ref, freed in db.execute(f"{unpinned} > ? ORDER BY used", (now,)):
         reason = "count" if artifacts > limits.max_artifacts else "bytes"
         artifacts, size = artifacts - 1, size - freed

@@ -89,6 +89,7 @@ def find(db: Db, ref_or_url: str, view: View, *, expired: bool = False) -> Row:
     if not ref_or_url.startswith(REF_PREFIX):
         return _find_by_url(db, key_of(ref_or_url), view)
     if is_ref(ref_or_url):
+        # What was kept before a tenant had persons opens for each of them by its reference.
         condition, names = in_run(view.refs, DEFAULT_RUN)
         query = f"{_SELECT} WHERE ref = ? AND {condition}"
         values = db.execute(query, (ref_or_url, *names)).fetchone()
@@ -354,6 +355,7 @@ def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
     ).fetchall()
     if expired and deleted:
         db.execute("INSERT INTO expired (ref) VALUES (?) ON CONFLICT DO NOTHING", (ref,))
+        # By the number and not by count(*), which would go through them all at each removal.
         db.execute(
             "DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,)
         )
