@@ -5,7 +5,7 @@ Other damage, such as an unclosed tag, stays: its meaning would be a guess.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from html.entities import html5
 from typing import Protocol
@@ -39,6 +39,14 @@ class XmlReader(Protocol):
         return
 
 
+class _LocalNames(dict[str, str]):
+    """Names without their prefixes, each cut once; expat keeps each name of a document as well."""
+
+    def __missing__(self, name: str) -> str:
+        local = self[name] = name[name.find(":") + 1 :]
+        return local
+
+
 def walk(
     chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None
 ) -> Iterator[None]:
@@ -51,21 +59,20 @@ def walk(
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
     depth = size = 0
-    names: dict[str, str] = {}  # without their prefixes; expat keeps each name as well
+    names = _LocalNames()
+    take_start, take_end = reader.start, reader.end
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
             raise Reason.XML_DEPTH.error(limit=_MAX_DEPTH)
-        if name not in names:
-            names[name] = name[name.find(":") + 1 :]
-        reader.start(names[name], attributes)
+        take_start(names[name], attributes)
 
     def end(name: str) -> None:
         nonlocal depth
         depth -= 1
-        reader.end(names[name])
+        take_end(names[name])
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -93,9 +100,9 @@ def attribute(attributes: Mapping[str, str], name: str) -> str:
     if name in attributes:
         return attributes[name]
     suffix = f":{name}"
-    for key in attributes:
+    for key, value in attributes.items():
         if key.endswith(suffix):
-            return attributes[key]
+            return value
     return ""
 
 
@@ -172,11 +179,16 @@ class Tree(XmlReader):
 
 
 class Tags(XmlReader):
-    def __init__(self) -> None:
+    """Collects start tags of some names, of all by default."""
+
+    def __init__(self, names: Container[str] | None = None) -> None:
         self.tags: list[Tag] = []
+        self._names = names
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self.tags.append((name, partial(attribute, attributes)))
+        """Take a start tag."""
+        if self._names is None or name in self._names:
+            self.tags.append((name, partial(attribute, attributes)))
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

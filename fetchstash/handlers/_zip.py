@@ -10,7 +10,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from pathlib import Path
@@ -246,9 +246,9 @@ class Members:
         """Yield the content of a member of at most ``limit`` bytes. Raises NoText if damaged."""
         return self.container.chunks(self.entries[name], limit) if name in self else iter(())
 
-    def tags(self, name: str) -> Iterator[Tag]:
-        """Yield the start tags of a member, up to the first damage."""
-        reader = Tags()
+    def tags(self, name: str, wanted: Container[str] | None = None) -> Iterator[Tag]:
+        """Yield the start tags of a member, up to the first damage; those of some names alone."""
+        reader = Tags(wanted)
         with suppress(NoText):
             for _ in walk(self.chunks(name, _MAX_SMALL_MEMBER), reader) if name in self else ():
                 yield from reader.tags

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache, partial
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 Formatter = Callable[[Cell], str | None]
 """Returns the text of a value, None if its format has nothing to say about it."""
+_Writer = Callable[[dt.datetime], str]
 
 # The codes that a workbook need not write (section 18.8.30). 14 to 17 and 22 follow the system of
 # whoever looks; 14 and 22 stay in ISO 8601.
@@ -45,7 +46,6 @@ _TOKEN = re.compile(
 )
 _EPOCH = dt.datetime(1899, 12, 30)  # noqa: DTZ001 - cells know no zone
 _DAY = dt.timedelta(days=1)
-_MONTHS = [dt.date(2000, month, 1) for month in range(1, 13)]
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda value, bound: value < bound,
     ">": lambda value, bound: value > bound,
@@ -161,7 +161,8 @@ class _Section:
             return None
         if moment.microsecond:
             moment = _EPOCH + round((moment - _EPOCH) / self._step) * self._step
-        return "".join(write(moment) for write in self._date_parts).strip()
+        template, writers = self._date_parts
+        return template.format(moment, *[write(moment) for write in writers]).strip()
 
     @cached_property
     def _step(self) -> dt.timedelta:
@@ -173,28 +174,38 @@ class _Section:
         return dt.timedelta(seconds=1)
 
     @cached_property
-    def _date_parts(self) -> list[Callable[[dt.datetime], str]]:
-        """The writers of the parts of a date, made once: thousands of cells share a code."""
+    def _date_parts(self) -> tuple[str, list[_Writer]]:
+        """A template for a moment, and the writers of what it has no field for.
+
+        Both are made once: thousands of cells share a code.
+        """
         has_half = any(kind == "half" for kind, _ in self._tokens)
-        parts: list[Callable[[dt.datetime], str]] = []
+        template = ""
+        writers: list[_Writer] = []
         after_hour = False
         for place, (kind, text) in enumerate(self._tokens):
             lower = text.lower()
+            part: str | _Writer = ""
             if kind == "elapsed":
-                parts.append(partial(_elapsed, unit=lower[0], size=len(text)))
+                part = partial(_elapsed, unit=lower[0], size=len(text))
                 after_hour = lower[0] == "h"
             elif kind == "date":
-                is_minute = (
-                    lower[0] == "m" and len(text) < 3 and (after_hour or self._before_second(place))
-                )
-                parts.append(partial(_part, token=lower, is_minute=is_minute, has_half=has_half))
+                is_short_month = lower[0] == "m" and len(text) < 3
+                if is_short_month and (after_hour or self._before_second(place)):
+                    part = _padded_field("minute", text)
+                else:
+                    part = _field(lower, has_half=has_half)
                 after_hour = lower[0] == "h"
             elif kind == "half":
                 morning, _, evening = text.partition("/")
-                parts.append(partial(_half, morning=morning, evening=evening))
+                part = partial(_half, morning=morning, evening=evening)
             elif kind != "digit" and text != "@":
-                parts.append(partial(_constant, text))
-        return parts
+                part = text.replace("{", "{{").replace("}", "}}")
+            if not isinstance(part, str):
+                writers.append(part)
+                part = f"{{{len(writers)}}}"
+            template += part
+        return template, writers
 
     def _before_second(self, place: int) -> bool:
         later = (t for k, t in self._tokens[place + 1 :] if k in {"date", "elapsed"})
@@ -385,10 +396,6 @@ def _moment(value: Cell) -> dt.datetime | None:
         return None
 
 
-def _constant(text: str, _moment: dt.datetime) -> str:
-    return text
-
-
 def _elapsed(moment: dt.datetime, unit: str, size: int) -> str:
     seconds = {"h": 3_600, "m": 60, "s": 1}[unit]
     return f"{int((moment - _EPOCH).total_seconds() // seconds):0{size}d}"
@@ -398,29 +405,35 @@ def _half(moment: dt.datetime, morning: str, evening: str) -> str:
     return evening if moment.hour >= 12 else morning
 
 
-def _part(moment: dt.datetime, token: str, *, is_minute: bool, has_half: bool) -> str:
-    """Return a part of a date or a time."""
+def _padded_field(name: str, token: str) -> str:
+    return f"{{0.{name}:0{min(len(token), 2)}d}}"
+
+
+def _field(token: str, *, has_half: bool) -> str | _Writer:
+    """Return the field of a template for a part of a date, or what writes it."""
     size = len(token)
     match token[0]:
         case "y" | "e":
-            return f"{moment.year % 100:02d}" if token in {"y", "yy"} else str(moment.year)
-        case "m" if is_minute:
-            return f"{moment.minute:0{size}d}"
+            return "{0:%y}" if token in {"y", "yy"} else "{0.year}"
+        case "m" if size == 5:
+            return lambda moment: f"{moment:%B}"[0]
         case "m" if size >= 3:
-            name = _MONTHS[moment.month - 1].strftime("%B")
-            return name if size == 4 else name[0] if size == 5 else name[:3]
+            return "{0:%B}" if size == 4 else "{0:%b}"
         case "m":
-            return f"{moment.month:0{size}d}"
+            return _padded_field("month", token)
         case "d" if size >= 3:
-            return moment.strftime("%A" if size > 3 else "%a")
+            return "{0:%A}" if size > 3 else "{0:%a}"
         case "d":
-            return f"{moment.day:0{size}d}"
+            return _padded_field("day", token)
+        case "h" if has_half:
+            return "{0:%I}" if size > 1 else lambda moment: str(moment.hour % 12 or 12)
         case "h":
-            hour = moment.hour % 12 or 12 if has_half else moment.hour
-            return f"{hour:0{min(size, 2)}d}"
-        case "s":
+            return _padded_field("hour", token)
+        case "s" if "." in token:
             seconds, _, digits = token.partition(".")
-            part = f".{moment.microsecond:06d}"[: len(digits) + 1] if digits else ""
-            return f"{moment.second:0{min(len(seconds), 2)}d}{part}"
+            spec, end = f"0{min(len(seconds), 2)}d", len(digits) + 1
+            return lambda m: f"{m.second:{spec}}{f'.{m.microsecond:06d}'[:end]}"
+        case "s":
+            return _padded_field("second", token)
         case _:
             return ""

@@ -13,7 +13,13 @@ from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._fields import Form
-from fetchstash.handlers._office._odf_styles import MAX_LEVEL, OUTLINE, OdfStyles, TextStyle
+from fetchstash.handlers._office._odf_styles import (
+    MAX_LEVEL,
+    OUTLINE,
+    STYLE_TAGS,
+    OdfStyles,
+    TextStyle,
+)
 from fetchstash.handlers._office._ooxml import embedded
 from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
@@ -166,13 +172,14 @@ class _Reader:
         self._beside = beside
         self._members = members
         self._styles = OdfStyles()
-        for name, get in members.tags("styles.xml"):
+        for name, get in members.tags("styles.xml", STYLE_TAGS):
             self._styles.start(name, get)
         self._pictures = self._skipping = 0
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
         self._shapes: list[Shape] = []
         self._open_shapes: list[Shape] = []
+        self._unplaced: list[tuple[Shape, Callable[[str], str]]] = []  # with their attributes
         self._charts: list[Node] = []
         self._objects: dict[str, str] = {}  # what stands for them, "" for a chart
         self._label: list[str] | None = None  # of the open frame or comment
@@ -217,7 +224,8 @@ class _Reader:
         elif name in _STYLES:
             self._in_styles = True
         elif self._in_styles:
-            self._styles.start(name, get)
+            if name in STYLE_TAGS:
+                self._styles.start(name, get)
         elif not self._listing:
             if name in _SHAPES:
                 self._start_shape(get)
@@ -247,20 +255,23 @@ class _Reader:
         self._skipping = 1
 
     def _start_shape(self, get: Callable[[str], str]) -> None:
+        kind = get("class")
         if not self.slides.count or self._in_notes:
-            if get("class") in _FURNITURE:
+            if kind in _FURNITURE:
                 self._skipping = 1
             return
-        if get("class") in _FURNITURE or get("display") == "none":
-            self.hidden += get("display") == "none"
+        is_hidden = get("display") == "none"
+        if kind in _FURNITURE or is_hidden:
+            self.hidden += is_hidden
             self._skipping = 1
             return
         around = self._open_shapes[-1] if self._open_shapes else None
         if len(self._open_shapes) > _MAX_GROUPS:
             shape = self._open_shapes[-1]  # what is nested too deeply reads as one
         else:
-            shape = Shape(_box(get), is_title=get("class") == "title")
+            shape = Shape(is_title=kind == "title")
             (around.inner if around else self._shapes).append(shape)
+            self._unplaced.append((shape, get))
         self._open_shapes.append(shape)
 
     def _start_block(self, name: str, get: Callable[[str], str]) -> None:
@@ -477,9 +488,14 @@ class _Reader:
 
     def write_shapes(self) -> None:
         """Write the shapes of a slide in the order in which they are read."""
-        write_all(self._shapes)
+        write_all(self._shapes, self._locate)
+        self._unplaced.clear()
         self._shapes.clear()
         self._open_shapes.clear()
+
+    def _locate(self) -> None:
+        for shape, get in self._unplaced:
+            shape.box = _box(get)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Take a table that ended."""

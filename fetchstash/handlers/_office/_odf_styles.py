@@ -53,6 +53,14 @@ OUTLINE = "\0outline"
 """The list style of headings, which has no name (section 16.34)."""
 
 
+STYLE_TAGS = {
+    *("style", "default-style", "text-properties", "drawing-page-properties", "font-face"),
+    *("list-style", "outline-style", "list-level-style-number", "outline-level-style"),
+    "list-level-style-bullet",
+}
+"""The tags that ``OdfStyles`` takes; most tags of styles are others."""
+
+
 class OdfStyles:
     """The styles of a document, of styles.xml first and then of content.xml, by their tags."""
 

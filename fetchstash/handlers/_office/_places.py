@@ -44,8 +44,15 @@ class Shape:
         return bool(self.writes) or any(shape.says_something() for shape in self.inner)
 
 
-def write_all(shapes: Sequence[Shape]) -> None:
-    """Write shapes in the order in which they are read, titles first."""
+def write_all(shapes: Sequence[Shape], locate: Callable[[], None]) -> None:
+    """Write shapes in the order in which they are read, titles first.
+
+    ``locate`` gives shapes their places. It is called only where there is an order to find: most
+    slides have a title and one text.
+    """
+    texts = [shape for shape in shapes if shape.says_something() and not shape.is_title]
+    if len(texts) > 1 or any(shape.inner for shape in texts):
+        locate()
     placed = [shape for shape in _attached(shapes) if shape.says_something()]
     titles = [shape for shape in placed if shape.is_title]
     others = [shape for shape in placed if not shape.is_title]

@@ -287,7 +287,7 @@ class _Reader(TextReader):
                 raised = get("baseline")
                 script = "_" if raised.startswith("-") else "^" if raised.strip("0%") else ""
                 struck = get("strike") in {"sngStrike", "dblStrike"}
-                self._runs.look = Look(script, struck)
+                self._runs.look = Look(script, struck) if script or struck else PLAIN
                 self._font = self._sign_font = ""
             case "latin":
                 self._font = get("typeface") if is_symbol_font(get("typeface")) else ""
@@ -356,15 +356,15 @@ class _Reader(TextReader):
 
     def write_shapes(self) -> None:
         """Write all shapes in the order in which they are read."""
-        # Most slides have a title and one text, which no place puts in another order.
-        texts = (shape.says_something() and not shape.is_title for shape in self._shapes)
-        if self._unplaced and sum(texts) > 1:
-            places = self._places()
-            for shape, keys in self._unplaced:
-                shape.box = next((places[key] for key in keys if key in places), None)
+        write_all(self._shapes, self._locate)
         self._unplaced.clear()
-        write_all(self._shapes)
         self._shapes.clear()
+
+    def _locate(self) -> None:
+        """Give the placeholders the places of their layout, which is read only for them."""
+        places = self._places() if self._unplaced else {}
+        for shape, keys in self._unplaced:
+            shape.box = next((places[key] for key in keys if key in places), None)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Take a table that ended."""
