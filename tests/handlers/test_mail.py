@@ -4,6 +4,7 @@
 
 import contextlib
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from email.message import EmailMessage
 
@@ -259,11 +260,92 @@ def test_a_message_of_outlook_that_is_cut_short_says_so(read: Read) -> None:
     assert found.facts.extraction_error == "the message is cut short: what it lost is not shown"
 
 
-def test_a_body_that_is_compressed_rtf_alone_is_named(read: Read) -> None:
-    mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": b"LZFu"}
-    found, text = read("msg", compound(mail))
+def of_rtf(body: bytes) -> bytes:
+    """Return a message whose body is this compressed RTF alone."""
+    return compound(MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": body})
+
+
+def test_a_body_of_damaged_rtf_is_named(read: Read) -> None:
+    found, text = read("msg", of_rtf(b"LZFu"))
     assert "08:00:00+00:00\n\n## Attachments" in text
-    assert found.facts.extraction_error == "its body is compressed RTF, which is not read"
+    assert found.facts.extraction_error == "its body is compressed RTF that is damaged"
+
+
+def packed_rtf(rtf: bytes) -> bytes:
+    """Return RTF as [MS-OXRTFCP] packs it: what repeats within 4,096 bytes is a reference."""
+    out, done, place = b"", 0, 0
+    tokens: list[bytes] = []
+    while place < len(rtf):
+        length = min(17, len(rtf) - place)
+        while length > 3 and rtf.rfind(rtf[place : place + length], 0, place + length - 1) < 0:
+            length -= 1
+        at = rtf.rfind(rtf[place : place + length], 0, place + length - 1)
+        if length > 3 and at >= 0 and place - at < 4_000:
+            tokens.append(struct.pack(">H", (at + 207) % 4_096 << 4 | length - 2))
+            place += length
+        else:
+            tokens.append(rtf[place : place + 1])
+            place += 1
+    tokens.append(struct.pack(">H", (place + 207) % 4_096 << 4))
+    while done < len(tokens):
+        group = tokens[done : done + 8]
+        done += 8
+        out += bytes([sum((len(token) > 1) << bit for bit, token in enumerate(group))])
+        out += b"".join(group)
+    return struct.pack("<4L", len(out) + 12, len(rtf), 0x75465A4C, 0) + out
+
+
+# The example of [MS-OXRTFCP], section 3.1.1, whose references lead into what the window begins with.
+EXAMPLE = bytes.fromhex(
+    "2d0000002b0000004c5a4675f1c5c7a703000a00726370673132354232"
+    "0af32068656c090020627705b06c647d0a800fa0"
+)
+HTML_RTF = (
+    rb"{\rtf1\ansi\ansicpg1252\fromhtml1 \deff0{\fonttbl{\f0 Arial;}{\f1\fcharset204 Arial;}}"
+    rb"{\colortbl\red0\green0\blue0;}{\*\htmltag64 <p>}\htmlrtf{\f0 \htmlrtf0 Dear Bj\'f6rn,"
+    rb"\htmlrtf\par}\htmlrtf0{\*\htmltag72 </p>}{\*\htmltag64 <p>}\'80 5 \u8211? {\f1\'e4\'e0}"
+    rb"{\*\htmltag84 <a href=\'22https://example.org/\'22>}plan{\*\htmltag92 </a>}"
+    rb"{\*\mhtmltag84 <a href='x'>}{\*\htmltag72 </p>}"
+    rb"{\*\htmltag64 <p style='display:none'>}obey{\*\htmltag72 </p>}}"
+)
+RTF_BODIES: Mapping[str, tuple[bytes, str]] = {
+    "of the specification": (EXAMPLE, "\n\nhello world\n\n"),
+    "plain": (
+        struct.pack("<4L", 29, 17, 0x414C454D, 0) + rb"{\rtf1 Dear Bob.}",
+        "\n\nDear Bob.\n\n",
+    ),
+    "a list": (
+        packed_rtf(
+            rb"{\rtf1\ansi Points:\par{\listtext 1.\tab}begin\par{\listtext 2.\tab}begin again\par}"
+        ),
+        "Points:\n\n1. begin\n2. begin again\n\n",
+    ),
+    "long": (
+        packed_rtf(
+            rb"{\rtf1\ansi " + b"".join(b"line %d ends here.\\par " % n for n in range(400)) + b"}"
+        ),
+        "line 398 ends here.\n\nline 399 ends here.\n\n",
+    ),
+    "HTML": (
+        packed_rtf(HTML_RTF),
+        "Dear Björn,\n\n€ 5 \u2013 \u0434\u0430[plan](https://example.org/)\n\n## Attachments",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "text"), RTF_BODIES.values(), ids=RTF_BODIES.keys())
+def test_a_body_that_is_compressed_rtf_alone_is_read(read: Read, body: bytes, text: str) -> None:
+    found, shown = read("msg", of_rtf(body))
+    assert text in shown
+    assert "obey" not in shown
+    assert found.facts.extraction_error == ""
+
+
+@pytest.mark.parametrize("cut", range(0, 240, 7))
+def test_compressed_rtf_that_is_cut_or_changed_does_no_harm(read: Read, cut: int) -> None:
+    whole = packed_rtf(HTML_RTF)
+    read("msg", of_rtf(whole[:cut]))
+    read("msg", of_rtf(whole[:cut] + bytes([255 - whole[cut]]) + whole[cut + 1 :]))
 
 
 def test_streams_of_every_size_are_whole(part: PartOf) -> None:

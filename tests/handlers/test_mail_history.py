@@ -35,6 +35,21 @@ CASES: Mapping[str, tuple[str, str, str]] = {
         ANSWER,
         "Von: Ada\nGesendet: Montag\nAn: Bob\nBetreff: Plan\n\nTreffen?",
     ),
+    "Polish": (
+        f"{ANSWER}\n\nOd: Ada\nWysłano: wtorek\nDo: Bob\nTemat: Plan\n\nKiedy?",
+        ANSWER,
+        "Od: Ada\nWysłano: wtorek\nDo: Bob\nTemat: Plan\n\nKiedy?",
+    ),
+    "Russian": (
+        f"{ANSWER}\n\nОт: Ada\nОтправлено: вторник\nКому: Bob\nТема: Plan\n\nКогда?",
+        ANSWER,
+        "От: Ada\nОтправлено: вторник\nКому: Bob\nТема: Plan\n\nКогда?",
+    ),
+    "Chinese": (
+        f"{ANSWER}\n\n发件人： Ada\n发送时间： 周二\n收件人： Bob\n主题： Plan\n\n何时？",
+        ANSWER,
+        "发件人： Ada\n发送时间： 周二\n收件人： Bob\n主题： Plan\n\n何时？",
+    ),
     "answers between": (f"{MARKED}\n\n{ANSWER}\n\n{MARKED}\n\nBye.", "", ""),
     "nothing but a quotation": (MARKED, "", ""),
     "a short quotation": (f"{ANSWER}\n\n> ten?", "", ""),

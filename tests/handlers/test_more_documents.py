@@ -303,7 +303,23 @@ UNSEEN = {
     ),
     "capitals": (rb"\ApplyBrkRules\snapToGridInCell Text\par", "Text\n\n"),
     "index entry": (rb"Ash{\xe Trees} tree\par", "Ash tree\n\n"),
-    "list mark": (rb"{\listtext\tab \u8226 \tab}First\par", "First\n\n"),
+    "list mark": (rb"{\listtext\tab \u8226 \tab}First\par", "- First\n\n"),
+    "list labels": (
+        rb"{\listtext\pard\plain 1.\tab}\pard\ls1\ilvl0 one\par{\listtext a)\tab}\pard\ilvl1 in\par\pard end\par",
+        "1. one\n  a) in\n\nend\n\n",
+    ),
+    "a ticked bullet": (
+        rb"{\fonttbl{\f3 Wingdings;}}{\pntext\f3\'fc\tab}done\par",
+        "- \u2713 done\n\n",
+    ),
+    "a label in a cell": (
+        rb"\intbl a\cell{\listtext 1.\tab}\intbl x\cell\row\intbl b\cell y\cell\row\pard",
+        "| a | 1. x |\n| --- | --- |\n| b | y |\n\n",
+    ),
+    "a font's charset": (
+        rb"{\fonttbl{\f0 Arial;}{\f1\fcharset204 Arial;}}{\f1 \'e4\'e0}\'e4\par",
+        "\u0434\u0430ä\n\n",
+    ),
     "fallback at a brace": (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
 }
 test_what_a_word_processor_does_not_show_is_no_text = reads(

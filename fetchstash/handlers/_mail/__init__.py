@@ -15,7 +15,7 @@ class MailReason(ReasonTable):
     """Why a mail is not read."""
 
     NO_ATTACHMENT = "There is no attachment {name}.", "The mail's text lists them all.", OutOfRange
-    MAIL_RTF = "its body is compressed RTF, which is not read", KEPT
+    MAIL_RTF = "its body is compressed RTF that is damaged", KEPT
     MAIL_DEPTH = "its parts are nested too deeply", KEPT
     MHTML_NO_PAGE = "the web archive holds no page", KEPT
     MAILS_CUT = "only its first {limit:,} mails were read", KEPT

@@ -7,7 +7,7 @@ import email.message
 import email.policy
 import email.utils
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -214,13 +214,24 @@ def write_body(text: str, prose: Prose, subject: str, history: History, *, marku
         page = whole(text)
         hidden = page.hidden
         text = "".join(piece.text for piece in page.parts)
+    _write_own(text, prose.markdown if markup else prose.paragraph, prose, subject, history)
+    return hidden
+
+
+def write_markdown(text: str, prose: Prose, subject: str, history: History) -> None:
+    """Write a body that is Markdown already, its quoted history into ``history``."""
+    _write_own(text, prose.markdown, prose, subject, history)
+
+
+def _write_own(
+    text: str, write: Callable[[str], None], prose: Prose, subject: str, history: History
+) -> None:
     own, quoted = split_history(text, subject)
-    (prose.markdown if markup else prose.paragraph)(own.replace("\r\n", "\n"))
+    write(own.replace("\r\n", "\n"))
     if quoted:
         history.texts.append(quoted)
         lines = counted(quoted.count("\n") + 1, "line")
         prose.paragraph(f'(quoted history: {lines}, path="{history.path}")')
-    return hidden
 
 
 def payload(part: email.message.Message) -> bytes:

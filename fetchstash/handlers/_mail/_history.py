@@ -17,14 +17,24 @@ class History:
 
 _FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|enc|i)\s*:", re.IGNORECASE)
 _SEPARATOR = re.compile(
-    r"\W*(?:original message|urspr\w+ nachricht|message d.origine|mensaje original)\W*$",
+    r"\W*(?:original message|urspr\w+ nachricht|message d.origine|mensaje original"
+    r"|mensagem original|messaggio originale|oorspronkelijk bericht|ursprungligt meddelande"
+    r"|oprindelig meddelelse|oryginalna wiadomość|wiadomość oryginalna|původní zpráva"
+    r"|исходное сообщение|原始邮件|原始郵件|元のメッセージ|원본 메시지)\W*$",
     re.IGNORECASE,
 )
 # The header that Outlook writes above what it quotes, in some languages.
-_FROM = re.compile(r"[\s*>]*(?:from|von|de|da|van|från|fra)\s?:", re.IGNORECASE)
+_FROM = re.compile(
+    r"[\s*>]*(?:from|von|de|da|van|från|fra|od|от|kimden|lähettäjä"
+    r"|发件人|寄件者|差出人|보낸 사람)[\s*]*[:\uff1a]",
+    re.IGNORECASE,
+)
 _OTHERS = re.compile(
     r"[\s*>]*(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|envoyé|à|objet|enviado"
-    r"|fecha|para|asunto|inviato|oggetto|verzonden|aan|onderwerp|skickat|till|ämne)\s?:",
+    r"|fecha|para|asunto|data|assunto|inviato|oggetto|verzonden|aan|onderwerp|skickat|till|ämne"
+    r"|sendt|til|emne|wysłano|do|temat|odesláno|komu|předmět|отправлено|дата|кому|копия|тема"
+    r"|tarih|gönderildi|kime|konu|lähetetty|vastaanottaja|aihe|发送时间|日期|收件人|抄送|主题"
+    r"|寄件日期|收件者|主旨|送信日時|日付|宛先|件名|보낸 날짜|날짜|받는 사람|제목)[\s*]*[:\uff1a]",
     re.IGNORECASE,
 )
 _HEADER_LINES = 8

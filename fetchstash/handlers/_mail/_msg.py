@@ -3,14 +3,18 @@
 import datetime as dt
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._mail._eml import ENCRYPTED, write_body
+from fetchstash.handlers._mail._eml import ENCRYPTED, write_body, write_markdown
 from fetchstash.handlers._mail._history import QUOTED, History
+from fetchstash.handlers._mail._rtf_body import html_within, unpacked
+from fetchstash.handlers._office._rtf import write_rtf
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._zip import CompoundFile
@@ -147,10 +151,29 @@ def _write(message: _Mail, prose: Prose, extracted: Extracted, history: History)
             hidden = write_body(body, prose, title, history, markup=is_markup)
             extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
         elif (*mail.path, _RTF) in mail.file.streams:
-            extracted.fail(MailReason.MAIL_RTF.cause())
+            _write_rtf(unpacked(mail.read(_RTF)), prose, extracted, title, history)
         elif mail.text(_CLASS).startswith("IPM.Note.SMIME"):
             prose.paragraph(ENCRYPTED)
         yield from prose.full()
+
+
+def _write_rtf(
+    rtf: bytes, prose: Prose, extracted: Extracted, title: str, history: History
+) -> None:
+    """Write a body that is RTF alone, or the HTML that it was made of."""
+    inner, written = Extracted(None), Prose()
+    if not rtf.lstrip().startswith(b"{\\rtf"):
+        extracted.fail(MailReason.MAIL_RTF.cause())
+    elif html := html_within(rtf):
+        hidden = write_body(html, prose, title, history, markup=True)
+        inner.learn(hidden_removed=hidden)
+    else:
+        texts: list[str] = []
+        with suppress(NoText):  # too long: what was read is there
+            texts += (part.text for part in write_rtf(rtf, written, inner))
+        texts += (part.text for part in written.rest())
+        write_markdown("".join(texts).strip(), prose, title, history)
+    extracted.learn(hidden_removed=extracted.facts.hidden_removed + inner.facts.hidden_removed)
 
 
 def _body(mail: _Mail) -> tuple[str, bool]:

@@ -50,6 +50,11 @@ _UNREAD = frozenset(
         *("noFill", "noAutofit", "normAutofit", "spAutoFit", "buNone", "ea", "cs", "nvPicPr"),
     }
 )
+# The elements within a paragraph that are read.
+_WITHIN = {
+    *("r", "rPr", "latin", "sym", "fld", "pPr", "buFont", "buChar", "buAutoNum", "br"),
+    "hlinkClick",
+}
 _MAX_GROUPS = 20  # within each other
 _MAX_KEPT = 200  # characters of a shape's text, by which its place is judged
 
@@ -247,7 +252,12 @@ class _Reader(TextReader):
         self._is_furniture: bool | None = None  # whether all of its text is a slide's number
 
     def open(self, name: str, get: Callable[[str], str]) -> None:
+        if name in _WITHIN:  # half of all; names are compared one after the other below
+            self._open_within(name, get)
+            return
         match name:
+            case "p":
+                self._start_paragraph()
             case "sp" | "pic" | "graphicFrame" | "cxnSp" | "grpSp":
                 self._open_shape(name)
             case "cNvPr":
@@ -261,8 +271,6 @@ class _Reader(TextReader):
                 self._take_placeholder(get)
             case "sld" if self._slides and get("show") in {"0", "false"}:
                 self._slides.hide()
-            case "p":
-                self._start_paragraph()
             case "blip" if self._description is not None:
                 relation = self._relations.get(get("embed") or get("link"))
                 if relation and not self._is_hidden():
@@ -278,7 +286,7 @@ class _Reader(TextReader):
                 self._tables.cell.height = number(get("rowSpan"), 1)
                 self._tables.cell.is_covered = get("vMerge") in {"1", "true"}
             case _:
-                self._open_within(name, get)
+                pass
 
     def _open_within(self, name: str, get: Callable[[str], str]) -> None:
         """Take the start of an element within a paragraph."""

@@ -10,10 +10,16 @@ from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
+from fetchstash.handlers._office._common import MAX_LABEL, item_mark
 from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
-from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
+from fetchstash.handlers._symbols import (
+    is_symbol_font,
+    seen,
+    telling_bullet,
+    without_private,
+)
 
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
@@ -27,13 +33,13 @@ _CODE_PAGES = {
 
 # A control word with its number, a control symbol, a brace, or a run of text (the specification's
 # "RTF Syntax": words are of letters in either case).
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z'])|([{}])"
     rb"|([^\\{}\r\n]+)"
 )
 # Destinations without text of the document, by the specification's sections. A group that begins
 # with \* is left out, too, but not all programs write it.
-_SKIPPED = {
+SKIPPED = {
     # "Header", "Document Properties", "Mail Merge"
     "fonttbl", "fontemb", "falt", "panose", "colortbl", "stylesheet", "filetbl", "revtbl",
     "rsidtbl", "listtable", "listpicture", "listoverridetable", "pgptbl", "xmlnstbl", "mmathPr",
@@ -42,7 +48,7 @@ _SKIPPED = {
     "template", "background", "docvar", "private", "mailmerge", "ftnsep", "ftnsepc", "ftncn",
     "aftnsep", "aftnsepc", "aftncn", "passwordhash",
     # "Bullets and Numbering", "Pictures", "Objects", "Drawing Objects"
-    "listtext", "pntext", "pntxta", "pntxtb", "pict", "nonshppict", "picprop", "blipuid",
+    "pntxta", "pntxtb", "pict", "nonshppict", "picprop", "blipuid",
     "object", "sp", "do",
     # "Bookmarks", "Index Entries", "Table of Contents Entries", "Comments"
     "bkmkstart", "bkmkend", "datafield", "xe", "txe", "rxe", "tc", "tcn",
@@ -52,13 +58,20 @@ _SKIPPED = {
 _MARGINS = {
     f"{kind}{side}": kind.capitalize() for kind in ("header", "footer") for side in ("", *"lrf")
 }
+_LABELS = {"listtext", "pntext"}  # the label of a list's item, as its writer shows it
 # What is no text of the document and says what a field shows ("Fields", "Form Fields").
 _OF_FIELDS = {"fldinst", "formfield", "ffl"}
+# Code pages by the charset of a font ("Font Table"); 0 is that of the document.
+CHARSETS: Mapping[int, int] = {
+    128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258,
+    177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250,
+}  # fmt: skip
+_MAX_LEVEL = 8  # of lists
 _MAX_FIELDS = 100  # that are open
 _MAX_ENTRY = 1_000
 _MAX_MARGINS = 200
 _ENDS = {"par", "sect", "page", "cell", "row"}
-_SIGNS: Mapping[str, str] = {
+SIGNS: Mapping[str, str] = {
     "tab": "\t",
     "line": "\n",
     "emdash": "—",
@@ -93,25 +106,33 @@ class RtfHandler(Streamed):
         if not raw.lstrip().startswith(b"{\\rtf"):
             raise OfficeReason.NO_RTF.error()
         prose = Prose()
-        reader = _Reader(prose)
-        place = count = 0
-        before = -1
-        while before < count < _MAX_TOKENS:
-            before = count
-            for token in islice(_TOKEN.finditer(raw, place), _TOKENS_A_STEP):
-                count += 1
-                place = token.end()
-                if data := reader.take(token):
-                    place += data
-                    break
-            yield from prose.full()
-        reader.end()
-        extracted.learn(title="".join(reader.title).strip(), hidden_removed=reader.hidden)
-        if count >= _MAX_TOKENS:
-            yield from prose.rest()
-            raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
+        yield from write_rtf(raw, prose, extracted)
         extracted.learn(extraction_truncated=len(raw) == _MAX_BYTES)
         yield from prose.end()
+
+
+def write_rtf(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
+    """Write an RTF document into ``prose``; yield the parts that are full, but not the last one.
+
+    NoText after _MAX_TOKENS tokens is raised behind their text.
+    """
+    reader = _Reader(prose)
+    place = count = 0
+    before = -1
+    while before < count < _MAX_TOKENS:
+        before = count
+        for token in islice(TOKEN.finditer(raw, place), _TOKENS_A_STEP):
+            count += 1
+            place = token.end()
+            if data := reader.take(token):
+                place += data
+                break
+        yield from prose.full()
+    reader.end()
+    extracted.learn(title="".join(reader.title).strip(), hidden_removed=reader.hidden)
+    if count >= _MAX_TOKENS:
+        yield from prose.rest()
+        raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +143,7 @@ class _State:
     hidden: bool = False
     is_title: bool = False
     margin: str = ""  # "Header" or "Footer" within one
+    is_label: bool = False
     charset: str = "cp1252"
     fallback_chars: int = 1
     font: int = -1
@@ -161,7 +183,10 @@ class _Reader:
         self.title: list[str] = []
         self.hidden = 0
         self._states = [_State()]
-        self._fonts: dict[int, str] = {}
+        self._fonts: dict[int, str] = {}  # symbol fonts
+        self._charsets: dict[int, str] = {}  # of other fonts
+        self._label: list[str] = []
+        self._list_level = 0
         self._too_deep = 0
         self._is_optional = False
         self._pieces: list[str] = []
@@ -203,7 +228,7 @@ class _Reader:
         elif text is not None:
             skipped = min(self._to_skip, len(text))
             self._to_skip -= skipped
-            self._write(text[skipped:].decode(self._states[-1].charset, "replace"))
+            self._write(text[skipped:].decode(self._charset(), "replace"))
         return 0
 
     def end(self) -> None:
@@ -221,7 +246,11 @@ class _Reader:
         if word in _OF_FIELDS:
             self._change(skipped=True, of_field=word)
             self._is_optional = False
-        elif self._is_optional or word in _SKIPPED:
+        elif word in _LABELS:
+            self._label.clear()
+            self._change(is_label=True)
+            self._is_optional = False
+        elif self._is_optional or word in SKIPPED:
             self._change(skipped=True, lists_fonts=word == "fonttbl" or state.lists_fonts)
             self._is_optional = False
         elif word in _MARGINS:
@@ -234,8 +263,12 @@ class _Reader:
         match word:
             case "par" | "sect" | "page":
                 self._end_paragraph()
-            case "pard":
-                self._level, self._in_table = 0, False
+            case "pard" if not state.is_label:
+                self._level, self._in_table, self._list_level = 0, False, 0
+            case "ilvl" if number is not None:
+                self._list_level = min(max(number, 0), _MAX_LEVEL)
+            case "fcharset" if state.lists_fonts and number is not None and number in CHARSETS:
+                self._charsets[state.font] = codec(CHARSETS[number])
             case "intbl":
                 self._in_table = True
             case "cell" | "nestcell":
@@ -251,7 +284,7 @@ class _Reader:
             case "uc":
                 self._change(fallback_chars=max(number or 0, 0))
             case "ansicpg":
-                self._change(charset=_codec(number))
+                self._change(charset=codec(number))
             case "v":
                 self._change(hidden=number != 0)
             case "title":
@@ -288,8 +321,8 @@ class _Reader:
                     self._margins[f"{label}: {text}"] = None
 
     def _sign(self, name: str) -> None:
-        if name in _SIGNS and not self._is_skipped():
-            self._write(_SIGNS[name])
+        if name in SIGNS and not self._is_skipped():
+            self._write(SIGNS[name])
 
     def _is_skipped(self) -> bool:
         """Return whether this character is for readers that know no Unicode."""
@@ -300,8 +333,11 @@ class _Reader:
         """Write the bytes that came as codes; a character may take two of them."""
         if self._bytes:
             data, self._bytes = self._bytes, bytearray()
-            charset = "latin-1" if self._font() else self._states[-1].charset
-            self._write(data.decode(charset, "replace"))
+            self._write(data.decode("latin-1" if self._font() else self._charset(), "replace"))
+
+    def _charset(self) -> str:
+        state = self._states[-1]
+        return self._charsets.get(state.font, state.charset)
 
     def _font(self) -> str:
         """Return the symbol font of the text, "" for any other font."""
@@ -318,11 +354,15 @@ class _Reader:
                 self._fields[-1].add(text, state.of_field)
         elif state.is_title:
             self.title.append(text)
+        elif state.is_label and not state.skipped:
+            self._label.append(text)
         elif state.hidden and not state.skipped:
             self.hidden += 1
         elif state.margin and not state.skipped:
             self._margin.append(text)
         elif not state.skipped:
+            if self._in_table and self._label:
+                self._pieces.append(f"{self._item_mark()} ")
             self._pieces.append(text)
 
     def _end_field(self, ended: _Field) -> None:
@@ -350,9 +390,23 @@ class _Reader:
         elif text := self._paragraph():
             self._end_table()
             if self._level:
-                self.prose.heading(text, self._level)
+                label = " ".join("".join(self._label).split())[:MAX_LABEL]
+                numbered = any(map(str.isalnum, label))
+                self.prose.heading(f"{label} {text}" if numbered else text, self._level)
+            elif self._label:
+                self.prose.item(text, self._list_level, self._item_mark())
             else:
                 self.prose.paragraph(text)
+        self._label.clear()
+
+    def _item_mark(self) -> str:
+        """Return the mark of the open item, and end its label."""
+        label = "".join(self._label).strip()
+        self._label.clear()
+        if any(map(str.isalnum, label)):
+            return item_mark(label[:MAX_LABEL])
+        sign = telling_bullet(label, "")
+        return f"- {sign}" if sign else "-"
 
     def _end_table(self) -> None:
         if self._row:
@@ -371,7 +425,7 @@ def _take_form(word: str, value: int, form: Form) -> None:
         form.default = value
 
 
-def _codec(codepage: int | None) -> str:
+def codec(codepage: int | None) -> str:
     """Return the codec of a code page. Unknown numbers are not looked up: that is slow."""
     if codepage == 65_001:
         return "utf-8"
