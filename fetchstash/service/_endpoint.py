@@ -28,6 +28,7 @@ from fetchstash.errors import (
     TooLarge,
 )
 from fetchstash.server import is_request_id, no_message
+from fetchstash.server.tools import tool_specs
 from fetchstash.service import _request
 from fetchstash.service._request import PRINCIPAL, REFUSAL, SESSION_HEADER, new_session, reply
 from fetchstash.service._tenants import Tenants
@@ -62,9 +63,6 @@ WATCH_SECONDS = 0.2
 
 EARLY_BYTES = 16_384
 """Of a body that is read before its request's turn: whether it takes long stands in it."""
-
-_LONG = frozenset({"artifact_search"})
-"""Tools whose calls let short ones pass."""
 
 _REQUEST_CANCELLED = -32800
 Call = tuple[Principal, str, RequestId]
@@ -187,6 +185,7 @@ class Endpoint:
         self._oauth = oauth
         self._verifier = verifier
         self._tenants = tenants
+        self._long_tools = {spec.name for spec in tool_specs(tenants.settings) if spec.is_long}
         self._running: set[anyio.CancelScope] = set()
         self._ended = anyio.Event()
         self._cancel_elsewhere = cancel_elsewhere
@@ -261,7 +260,8 @@ class Endpoint:
             message = await self._message(scope, receive) if is_short else None
             if message:
                 params: dict[str, Any] = message[0].get("params") or {}
-                await begin(str(params.get("name")) in _LONG, partial(answer.watched, pings=False))
+                is_long = str(params.get("name")) in self._long_tools
+                await begin(is_long, partial(answer.watched, pings=False))
             elif not is_short:
                 await begin(True, nullcontext)
                 message = await self._message(scope, receive)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from fetchstash.config import HttpLimits, OAuthLimits
+from fetchstash.config import HttpLimits, OAuthLimits, load
 from fetchstash.service import _endpoint, _fair
 from fetchstash.service._endpoint import EARLY_BYTES, Endpoint
 from fetchstash.service._fair import AT_ONCE, RequestQueue
@@ -21,7 +21,7 @@ class OneTenant:
     """Tenants whose requests all have a turn, and nothing else."""
 
     def __init__(self) -> None:
-        self.queue = RequestQueue(100)
+        self.queue, self.settings = RequestQueue(100), load({})
 
     def admit(self, tenant: str, person: str) -> None:
         """Admit everybody."""

@@ -170,9 +170,11 @@ def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -
 BEYOND = ("0.0.0.0", "::", "192.0.2.1", "stash.example.org", "fe80::1")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("named", "host", "refused"),
     [
+        *(({}, host, "Other machines reach") for host in BEYOND[2:]),
         *(({"hosts": ("stash.example.org",)}, host, "nobody needs a token") for host in BEYOND),
         ({"hosts": ("10.0.0.1",)}, "127.0.0.1", r"http\.hosts is set"),
         ({"forwarded": ("10.0.0.1",)}, "127.0.0.1", r"http\.forwarded is set"),

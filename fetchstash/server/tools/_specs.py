@@ -46,6 +46,7 @@ class ToolSpec:
     result carries stored or fetched text; ``keeps``: it puts new artifacts into the store;
     ``deletes``: hosts are told that it destroys something; ``in_view``: the view opens its results;
     ``reports_with``: the arguments with which a call says how far it is, None where none does.
+    ``is_long``: in a service its calls let those of other tools pass.
     Hosts that defer tools find them by the words of ``description`` and ``search_hint``, so both
     hold the words that people search with.
     """
@@ -66,6 +67,7 @@ class ToolSpec:
     in_view: bool = False
     reports_with: Arguments | None = None
     deletes: bool = False
+    is_long: bool = False
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The value of each argument that is not given."""
 
@@ -343,6 +345,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             "maxChars": max_chars(limits.short_max_chars),
         },
         required=("query",),
+        is_long=True,
     )
     info = ToolSpec(
         "artifact_info",
