@@ -1,43 +1,27 @@
 """The catalogue of a team in PostgreSQL: one schema for each tenant, one pool for each database.
 
 The path to the schema is set for each transaction alone, so that no connection ever has that of
-another tenant, behind a pooler such as PgBouncer either. What fails at the database is StoreError;
-the next transaction begins with a connection that was tried.
+another tenant, behind a pooler such as PgBouncer either. What fails at the database is StoreError.
 """
 
 import contextlib
 import hashlib
 import os
 import re
-import time
 from collections.abc import Generator, Sequence
-from functools import cache
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from fetchstash.errors import BadArgument, Busy, StoreError
 from fetchstash.store._disk import store_is_gone
+from fetchstash.store._pool import LOCK_SECONDS, STATEMENT_SECONDS, Bounded, pool_of
 from fetchstash.store._schema import POSTGRES, STEPS, CatalogDown, Cursor, refuse_newer, take_steps
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg_pool import ConnectionPool
-
-MOST_CONNECTIONS = 16
-"""Of one process to one database, for all tenants."""
-
-_CONNECT_SECONDS, _WAIT_SECONDS = 5, 10
-_STATEMENT_SECONDS, _LOCK_SECONDS = 30, 30
-_BEGIN_SECONDS, _ANSWER_SECONDS = 5.0, 35.0
-"""Within which a BEGIN, and any other statement, is answered. libpq waits for ever, and a server
-that is frozen, as its machine may be, keeps no time."""
 
 _MIGRATION_SECONDS = 3600
 """Within which a step of the schema is done: one may build an index of all words anew."""
-
-_SILENT_SECONDS = 5.0
-"""After a BEGIN that was not answered, calls fail at once for so long: all would wait in line."""
 
 _HASHED = 48
 """Digits of the hash in the schema of a tenant whose name is too long for one."""
@@ -76,18 +60,12 @@ def schema_of(tenant: str) -> str:
     return name
 
 
-class _Bounded(Protocol):
-    """A connection's time limit for each answer, in seconds."""
-
-    patience: float
-
-
 class Connection:
     """A connection in a transaction; its search path is one tenant's schema."""
 
     dialect = POSTGRES
 
-    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    def __init__(self, connection: Bounded) -> None:
         self._connection = connection
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
@@ -96,7 +74,7 @@ class Connection:
     def be_patient(self, seconds: int) -> None:
         """Set the time limit of each statement of this transaction."""
         self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
-        cast("_Bounded", self._connection).patience = seconds
+        self._connection.patience, self._connection.ask = seconds, None
 
 
 class Database:
@@ -106,12 +84,13 @@ class Database:
         self._url = connection_url(catalog)
         self._tenant = tenant
         self._schema = schema_of(tenant)
-        self._silent_until = 0.0
-        self._pool = _borrow_pool(self._url)
+        self._pool = pool_of(self._url)
+        with _translated():
+            self._pool.borrow()
 
     def close(self) -> None:
         """Release the pool. It closes with the last catalogue of its database."""
-        _return_pool(self._url)
+        self._pool.give_back()
 
     def is_new(self) -> bool:
         """Return whether the schema does not exist yet."""
@@ -173,13 +152,14 @@ class Database:
     @contextlib.contextmanager
     def connection(self) -> Generator[Connection]:
         """Yield a connection in a transaction, which is committed at the end."""
-        import psycopg  # noqa: PLC0415 - an extra
-
-        try:
-            with self._begun() as connection:
-                yield Connection(connection)
-        except psycopg.Error as error:
-            raise _failure(error) from None  # its text quotes statements and values
+        begin = (
+            f'BEGIN; SET LOCAL search_path TO "{self._schema}";'
+            f" SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s';"
+            f" SET LOCAL lock_timeout = '{LOCK_SECONDS}s';"
+            f" SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS}s'"
+        ).encode()
+        with _translated(), self._pool.transaction(begin) as connection:
+            yield Connection(connection)
 
     reading = connection
 
@@ -194,47 +174,6 @@ class Database:
             taken = db.execute("SELECT value FROM setting WHERE name = 'schema' FOR UPDATE")
             refuse_newer(int(bytes(taken.fetchone()[0])))
             yield db
-
-    @contextlib.contextmanager
-    def _begun(self) -> Generator[Any]:
-        import psycopg  # noqa: PLC0415 - an extra
-
-        begin = (
-            f'BEGIN; SET LOCAL search_path TO "{self._schema}";'
-            f" SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';"
-            f" SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';"
-            f" SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'"
-        ).encode()
-        if time.monotonic() < self._silent_until:
-            raise psycopg.OperationalError
-        for _ in range(MOST_CONNECTIONS + 1):  # after a restart each of them is broken
-            connection = self._pool.getconn(timeout=_WAIT_SECONDS)
-            try:
-                bounded = cast("_Bounded", connection)
-                bounded.patience = _BEGIN_SECONDS
-                connection.execute(begin)
-                bounded.patience = _ANSWER_SECONDS
-            except psycopg.OperationalError as error:
-                self._pool.putconn(connection)  # which drops it
-                if isinstance(error, psycopg.errors.ConnectionTimeout):
-                    self._silent_until = time.monotonic() + _SILENT_SECONDS
-                    raise
-                continue
-            except BaseException:
-                self._pool.putconn(connection)
-                raise
-            break
-        else:
-            raise psycopg.OperationalError
-        try:
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(psycopg.Error):
-                connection.execute("ROLLBACK")
-            raise
-        finally:
-            self._pool.putconn(connection)
 
 
 def tenants(catalog: str) -> list[str]:
@@ -255,95 +194,30 @@ def tenants(catalog: str) -> list[str]:
     return sorted(names)
 
 
-_pools: "dict[str, tuple[ConnectionPool, int]]" = {}
-_pools_lock = Lock()
-
-
-def _borrow_pool(url: str) -> "ConnectionPool":
-    """Return the pool of this process for a database. Raises StoreError where there is none."""
+@contextlib.contextmanager
+def _translated() -> Generator[None]:
     try:
         import psycopg  # noqa: PLC0415 - an extra
-        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - an extra
     except ImportError:
         what = "store.catalog is set, and psycopg is not installed."
         raise StoreError(what, 'pip install "fetchstash[team]"') from None
-    options: dict[str, Any] = {
-        "autocommit": True,
-        "prepare_threshold": None,  # a pooler may give each transaction to another connection
-        "connect_timeout": _CONNECT_SECONDS,
-        "application_name": "fetchstash",
-        "keepalives_idle": 30,
-        "tcp_user_timeout": _STATEMENT_SECONDS * 1000,
-    }
-    key = f"{os.getpid()} {url}"
-    with _pools_lock:
-        pool: ConnectionPool | None
-        pool, users = _pools.get(key, (None, 0))
-        if pool is None:
-            try:
-                psycopg.connect(url, **options).close()  # a pool does not say why it cannot
-            except psycopg.Error as error:
-                raise _failure(error) from None
-            pool = ConnectionPool(
-                url,
-                connection_class=_bounded_connection(),
-                kwargs=options,
-                min_size=0,
-                max_size=MOST_CONNECTIONS,
-                timeout=_WAIT_SECONDS,
-                reconnect_timeout=_CONNECT_SECONDS,
-                open=True,
-            )
-        _pools[key] = pool, users + 1
-    return pool
-
-
-@cache
-def _bounded_connection() -> Any:
-    """Return the class of connections that are closed when an answer takes too long."""
-    import psycopg  # noqa: PLC0415 - an extra
-
-    class Bounded(psycopg.Connection[tuple[Any, ...]]):
-        patience = _ANSWER_SECONDS
-
-        def wait(self, gen: Any, *options: Any, **named: Any) -> Any:
-            """Run an exchange with the server; it checks for cancellation ten times a second."""
-            return super().wait(self._in_time(gen), *options, **named)
-
-        def _in_time(self, gen: Any) -> Generator[Any, Any, Any]:
-            deadline = time.monotonic() + self.patience
-            try:
-                wanted = next(gen)
-                while True:
-                    ready = yield wanted
-                    if not ready and time.monotonic() > deadline:
-                        self.close()
-                        raise psycopg.errors.ConnectionTimeout
-                    wanted = gen.send(ready)
-            except StopIteration as end:
-                return end.value
-
-    return Bounded
-
-
-def _return_pool(url: str) -> None:
-    key = f"{os.getpid()} {url}"
-    with _pools_lock:
-        pool, users = _pools.pop(key)
-        if users > 1:
-            _pools[key] = pool, users - 1
-            return
-    pool.close()
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _failure(error) from None  # its text quotes statements and values
 
 
 def _failure(error: "psycopg.Error") -> StoreError | Busy:
     """Return the error for a database failure. Only its class is quoted."""
     from psycopg import OperationalError, errors  # noqa: PLC0415 - an extra
-    from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415 - an extra
+    from psycopg_pool import PoolTimeout  # noqa: PLC0415 - an extra
 
     text = str(error)
     if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
         return Busy("Others have held the catalogue of the store for too long.", "Try again.")
+    if isinstance(error, PoolTimeout):
+        what = "The store's database answers, and all connections of this server to it are in use."
+        return Busy(what, "Try again in a few seconds.")
     if isinstance(error, errors.QueryCanceled):
         return StoreError("The store's database is too slow.", _RETRIED)
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -362,7 +236,7 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
         return StoreError("There is no such database.", "Make it, or correct store.catalog.")
     if not error.sqlstate and re.search(r"invalid (URI|port|\w+ value)", text):  # libpq's own word
         return StoreError(_NO_ADDRESS, "Correct its port, or what stands behind its `?`.")
-    if isinstance(error, OperationalError | PoolTimeout | TooManyRequests):
+    if isinstance(error, OperationalError):
         return CatalogDown("The store's database does not answer.", _RETRIED)
     state = f" ({error.sqlstate})" if error.sqlstate else ""
     return StoreError(f"The store's database failed{state}.", _RETRIED)

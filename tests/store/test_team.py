@@ -14,7 +14,7 @@ from fetchstash.store import (
     StoreLimits,
     View,
     _disk,
-    _postgres,
+    _pool,
     _schema,
     _team,
     check_store,
@@ -307,9 +307,9 @@ async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
 async def test_a_database_that_is_gone_costs_a_bounded_time_and_one_line_and_is_used_again(
     how: str, tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_BEGIN_SECONDS", "_ANSWER_SECONDS", "_CONNECT_SECONDS", "_WAIT_SECONDS"):
-        monkeypatch.setattr(_postgres, name, 1)
-    monkeypatch.setattr(_postgres, "_SILENT_SECONDS", 0)
+    monkeypatch.setattr(_pool, "WAIT_SECONDS", 1)
+    monkeypatch.setattr(_pool, "ASK_SECONDS", 2)  # libpq's least
+    monkeypatch.setattr(_pool, "SILENT_SECONDS", 0)
     own = new_server()
     limits = StoreLimits(tmp_path, run="default", catalog=own.new_database())
     store, objects = await open_store(limits), await open_objects(limits)
@@ -422,7 +422,7 @@ async def test_without_psycopg_one_line_says_what_to_install(
 async def test_a_database_that_freezes_within_a_statement_is_given_up(
     tmp_path: Path, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_postgres, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(_pool, "_ANSWER_SECONDS", 0.5)
     store = await open_store(StoreLimits(tmp_path, catalog=catalog))
     with pytest.raises(StoreError, match="does not answer"):
         await anyio.to_thread.run_sync(run, store, "SELECT pg_sleep(20)")
