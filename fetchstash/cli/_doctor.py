@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from fetchstash.cli._run import each_store
 from fetchstash.cli._words import as_command
 from fetchstash.config import PROFILES, Settings, load
 from fetchstash.errors import Call, FetchstashError, worded
@@ -108,7 +109,7 @@ def _texts_shown(settings: Settings) -> str:
 
 async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     """Examine each store of the settings: their own, and those of the tenants beside it."""
-    from fetchstash.store import bucket_url, store_folder, stores_of  # noqa: PLC0415 - heavy
+    from fetchstash.store import bucket_url, store_folder  # noqa: PLC0415 - heavy
 
     store = settings.store
     if store.url == "memory:":
@@ -117,13 +118,13 @@ async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     if not bucket_url(store.url) and not store.catalog and not folder.exists():
         return [_no_store_yet(folder)]
     try:
-        names = await stores_of(store) or [""]
+        stores = await each_store(settings)
     except FetchstashError as error:
         return [Diagnosis("fault", f"store: {error.what}", error.advice(as_command))]
     # A service's own folder has tokens and the like, and need not be a store.
-    rows = await _one_store(settings, repair=repair, keeps="" in names)
-    for tenant in filter(None, names):
-        more = await _one_store(settings.for_tenant(tenant), repair=repair, keeps=True)
+    rows = await _one_store(settings, repair=repair, keeps="" in stores)
+    for own in [own for tenant, own in stores.items() if tenant]:
+        more = await _one_store(own, repair=repair, keeps=True)
         # What is to be known of this machine's SQLite stands above.
         rows += [row for row in more if row.level != "note" or ": SQLite " not in row.what]
     return rows

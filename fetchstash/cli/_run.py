@@ -206,21 +206,29 @@ def with_every_stash(settings: Settings, work: "Callable[[Sequence[Stash]], Awai
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.stash import open_stash  # noqa: PLC0415 - as above
-    from fetchstash.store import stores_of  # noqa: PLC0415 - as above
 
     settings = in_this_folder(settings)
 
     async def run() -> T:
         async with AsyncExitStack() as opened:
             stashes = [
-                await opened.enter_async_context(
-                    open_stash(settings.for_tenant(name) if name else settings)
-                )
-                for name in await stores_of(settings.store) or [""]
+                await opened.enter_async_context(open_stash(own))
+                for own in (await each_store(settings)).values()
             ]
             return await work(stashes)
 
     return anyio.run(run)
+
+
+async def each_store(settings: Settings) -> dict[str, Settings]:
+    """Return the settings of each store by its tenant, "" of the one that has none.
+
+    Without any store it is that one, which the first put makes. Raises StoreError.
+    """
+    from fetchstash.store import stores_of  # noqa: PLC0415 - heavy
+
+    names = await stores_of(settings.store) or [""]
+    return {name: settings.for_tenant(name) if name else settings for name in names}
 
 
 def in_this_folder(settings: Settings) -> Settings:

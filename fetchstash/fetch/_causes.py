@@ -74,7 +74,11 @@ class Cause:
 
 # What a status says where no wall shows; of a wall the table of walls says it.
 _STATUSES: Mapping[int, tuple[str, str, str]] = {
-    304: ("", "it has nothing newer, though it was not asked for that", "Try again."),
+    304: (
+        "",
+        "it has nothing newer, though it was not asked for that",
+        "Look for the page elsewhere.",
+    ),
     403: ("", "", "Look for the page elsewhere."),
     404: ("not_found", "", "Check the URL, or search for where the page is now."),
     407: ("", "a proxy asks for a login", "The operator can check fetch.proxy."),

@@ -283,7 +283,8 @@ class Endpoint:
         except FetchstashError as error:
             # Nobody knows yet who asks, so the answer names neither the store nor the provider.
             _log.warning("Tokens cannot be verified: %s", error.line())
-            busy = Busy("Tokens cannot be verified now.", "Try again in a few seconds.")
+            step = "Try again in a few seconds; if that does not help, the operator's log says why."
+            busy = Busy("Tokens cannot be verified now.", step)
             raise _Refusal(reply(503, busy, headers={"retry-after": "1"})) from None
 
     def _rejection(self, rejected: Rejected) -> Response:

@@ -254,7 +254,11 @@ _FAILURES = (
         "The bucket's endpoint is http://, without encryption on the way.",
         "Use https://, or name it in store.endpoint.",
     ),
-    (r"status code: (4(?!08|09)\d\d)", "The bucket failed with status {}.", f"Look at {_PLACE}."),
+    (
+        r"status code: (4(?!08|09)\d\d|501|505)",
+        "The bucket failed with status {}.",
+        f"Look at {_PLACE}.",
+    ),
     (r"status code: (\d{3})", "The bucket failed with status {}.", "Try again in a minute."),
     ("", "The bucket does not answer.", f"Try again in a minute; then look at {_PLACE}."),
 )

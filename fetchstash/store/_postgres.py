@@ -216,8 +216,8 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
     if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
         return Busy("Others have held the catalogue of the store for too long.", "Try again.")
     if isinstance(error, PoolTimeout):
-        what = "The store's database answers, and all connections of this server to it are in use."
-        return Busy(what, "Try again in a few seconds.")
+        what = "All connections of this server to the store's database are in use."
+        return CatalogDown(what, "Try again in a few seconds.")
     if isinstance(error, errors.QueryCanceled):
         return StoreError("The store's database is too slow.", _RETRIED)
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -229,14 +229,46 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
         return store_is_gone()
     if isinstance(error, errors.DiskFull):
         return StoreError("The disk of the store's database is full.", "Make room on it.")
-    if "password authentication failed" in text or "no password supplied" in text:
-        what = "The store's database refuses the password."
-        return StoreError(what, "Correct the user or the password of store.catalog.")
-    if 'database "' in text and "does not exist" in text:
-        return StoreError("There is no such database.", "Make it, or correct store.catalog.")
-    if not error.sqlstate and re.search(r"invalid (URI|port|\w+ value)", text):  # libpq's own word
-        return StoreError(_NO_ADDRESS, "Correct its port, or what stands behind its `?`.")
+    if not error.sqlstate:  # of a connection that was not made there is the text alone
+        for sign, what, step in _NOT_CONNECTED:
+            if re.search(sign, text):
+                return StoreError(what, step)
+        if re.search(_NO_SLOT, text):
+            step = "Raise its max_connections, or put a pooler before it."
+            return CatalogDown("The store's database has no connection left.", step)
     if isinstance(error, OperationalError):
         return CatalogDown("The store's database does not answer.", _RETRIED)
     state = f" ({error.sqlstate})" if error.sqlstate else ""
-    return StoreError(f"The store's database failed{state}.", _RETRIED)
+    return StoreError(f"The store's database failed{state}.", "The log of the database says why.")
+
+
+_NOT_CONNECTED = (
+    (
+        "password authentication failed|no password supplied",
+        "The store's database refuses the password.",
+        "Correct the user or the password of store.catalog.",
+    ),
+    (
+        'role "|pg_hba.conf|no such user',
+        "The store's database does not let this user in from here.",
+        "Correct the user of store.catalog, or pg_hba.conf on the server.",
+    ),
+    (
+        'database "|no such database',
+        "There is no such database, or this user may not use it.",
+        "Make it as docs/operations.md says, or correct store.catalog.",
+    ),
+    # libpq's own words
+    (
+        r"invalid (URI|port|\w+ value)",
+        _NO_ADDRESS,
+        "Correct its port, or what stands behind its `?`.",
+    ),
+    (
+        r"(?i)certificate|not support SSL|(tls|ssl)v[13]\S* alert",
+        "The store's database cannot be reached over TLS as store.catalog asks.",
+        "Correct its sslmode and sslrootcert, or the certificate of the server.",
+    ),
+)
+_NO_SLOT = "too many (clients|connections)|connection slots|no more connections"
+"""What the error of a connection may hold, what is said of it, and what to do next."""

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -14,7 +15,6 @@ from fetchstash.service.access import OwnTokens
 from fetchstash.store import (
     Facts,
     StoreLimits,
-    View,
     open_objects,
     open_store,
     person_run,
@@ -25,34 +25,26 @@ from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
 from tests.store.buckets import every_bucket_is, new_objects
-from tests.store.conftest import put_into
+from tests.store.conftest import keep_as, put_into
 from tests.store.postgres import server
 
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture(params=["folder", "team"])
-def limits(request: pytest.FixtureRequest, run: Terminal) -> StoreLimits:
-    """Let the commands use a service's store, in which two persons of acme keep documents."""
-    folder = Path(run.env["FETCHSTASH_STORE_FOLDER"])
-    catalog = server().new_database() if request.param == "team" else ""
-    run.env["FETCHSTASH_STORE_CATALOG"] = catalog
+@pytest.fixture
+def limits(service_store: StoreLimits, run: Terminal) -> StoreLimits:
+    """Keep a document of each of two persons of two tenants."""
+    limits, folder = service_store, service_store.folder
     run.env["FETCHSTASH_TELEMETRY_EVENT_LOG"] = str(folder.parent / "events.jsonl")
-    limits = StoreLimits(folder, catalog=catalog, run="default")
 
     async def fill() -> None:
         pairs = [(name, who) for name in ("acme", "globex") for who in ("ada", "ada", "bob")]
         await _make_tokens(limits, pairs)
         for name in ("acme", "globex"):
-            whole = await open_store(store_of_tenant(limits, name))
             for person in ("ada", "bob"):
-                own = person_run(person)
-                store = whole.seen_from(View(own, own, own))
-                facts = Facts(title=f"{person} of {name}")
-                url = "https://example.org/"
-                kept = await put_into(store, b"words\n" * 99, person.encode(), facts, url=url)
-                await store.pin(kept.artifact_ref)
-            await whole.aclose()
+                document = {"text": b"words\n" * 99, "raw": person.encode()}
+                more: dict[str, Any] = {**document, "url": "https://example.org/", "pinned": True}
+                await keep_as(limits, name, person, f"{person} of {name}", **more)
 
     anyio.run(fill)
     for name in ("acme", "globex"):

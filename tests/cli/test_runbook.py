@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fetchstash.store import Facts, StoreLimits, View, open_store, person_run, store_of_tenant
+from fetchstash.store import StoreLimits
 from tests.cli.terminal import Terminal
-from tests.store.conftest import put_into
+from tests.store.conftest import keep_as
 from tests.store.postgres import server
 
 pytestmark = pytest.mark.long
@@ -28,31 +28,14 @@ TWO_DAYS = 2 * 86_400
 Run = Callable[..., str]
 
 
-@pytest.fixture(params=["folder", "team"])
-def limits(request: pytest.FixtureRequest, run: Terminal) -> StoreLimits:
-    """Let the commands use a service's store, in which two persons of acme keep a text."""
-    folder = Path(run.env["FETCHSTASH_STORE_FOLDER"])
-    catalog = server().new_database() if request.param == "team" else ""
-    run.env["FETCHSTASH_STORE_CATALOG"] = catalog
+@pytest.fixture
+def limits(service_store: StoreLimits, run: Terminal) -> StoreLimits:
+    """Keep a text of each of two persons of acme."""
     run.env["FETCHSTASH_HTTP_AUDIT_LOG"] = str(run.folder / "audit.log")
-    limits = StoreLimits(folder, catalog=catalog, run="default")
     for name in ("ada", "bob"):
         run("token", "create", "--tenant", "acme", "--name", name)
-        put(limits, name, f"of {name}")
-    return limits
-
-
-def put(limits: StoreLimits, person: str, title: str) -> None:
-    """Keep a text as a person of acme."""
-
-    async def work() -> None:
-        own = person_run(person)
-        whole = await open_store(store_of_tenant(limits, "acme"))
-        store = whole.seen_from(View(own, own, own))
-        await put_into(store, f"{title}\n".encode(), facts=Facts(title=title))
-        await whole.aclose()
-
-    anyio.run(work)
+        anyio.run(keep_as, service_store, "acme", name, f"of {name}")
+    return service_store
 
 
 @pytest.fixture
@@ -97,7 +80,7 @@ def test_a_database_that_is_lost_is_restored_by_the_page(
     (of_bob,) = [row["id"] for row in run.data("token", "list") if row["name"] == "bob"]
     run("token", "revoke", of_bob)
     run("person", "delete", "ada", "--tenant", "acme", "--yes")
-    put(limits, "bob", "newer than the backup")
+    anyio.run(keep_as, limits, "acme", "bob", "newer than the backup")
     place = restored(run, limits, backup)
     assert walk("fetchstash token list").count("acme") == 2, "the backup revives them"
     assert {row["title"] for row in run.data("ls")} == {"of ada", "of bob"}

@@ -8,41 +8,25 @@ import anyio
 import pytest
 
 from fetchstash.store import (
-    Facts,
     StoreLimits,
-    View,
     open_store,
-    person_run,
     store_of_tenant,
 )
 from tests.cli.terminal import Terminal, plain
-from tests.store.conftest import put_into
-from tests.store.postgres import server
+from tests.store.conftest import keep_as, put_into
 
 pytestmark = pytest.mark.long
 
 Lose = Callable[[], None]
 
 
-@pytest.fixture(params=["folder", "team"])
-def limits(request: pytest.FixtureRequest, run: Terminal) -> StoreLimits:
-    """Let the commands use a service's store, in which a person of each tenant keeps a text."""
-    folder = Path(run.env["FETCHSTASH_STORE_FOLDER"])
-    catalog = server().new_database() if request.param == "team" else ""
-    run.env["FETCHSTASH_STORE_CATALOG"] = catalog
-    limits = StoreLimits(folder, catalog=catalog, run="default")
-
-    async def fill() -> None:
-        for name in ("acme", "globex"):
-            own = person_run("ada")
-            whole = await open_store(store_of_tenant(limits, name))
-            store = whole.seen_from(View(own, own, own))
-            await put_into(store, f"of {name}\n".encode(), facts=Facts(title=f"of {name}"))
-            await whole.aclose()
-
+@pytest.fixture
+def limits(service_store: StoreLimits, run: Terminal) -> StoreLimits:
+    """Keep a text of a person of each of two tenants."""
     run("token", "create", "--tenant", "acme", "--name", "ada")
-    anyio.run(fill)
-    return limits
+    for name in ("acme", "globex"):
+        anyio.run(keep_as, service_store, name, "ada", f"of {name}")
+    return service_store
 
 
 def text_of(limits: StoreLimits, tenant: str) -> Path:

@@ -13,7 +13,9 @@ from fetchstash.store import (
     Facts,
     StoreLimits,
     TextReader,
+    View,
     open_store,
+    person_run,
     store_of_tenant,
 )
 from fetchstash.text.ranges import Ranges
@@ -46,6 +48,20 @@ async def put_into(
         text_path = store.spool / f"text-{number}"
         text_path.write_bytes(text)
     return await store.put(raw_path, text_path, facts or Facts(), ranges or Ranges(), url=url)
+
+
+async def keep_as(
+    limits: StoreLimits, tenant: str, person: str, title: str, *, pinned: bool = False, **more: Any
+) -> None:
+    """Keep a text as a person of a tenant of a service, its title where none is given."""
+    own = person_run(person)
+    whole = await open_store(store_of_tenant(limits, tenant))
+    store = whole.seen_from(View(own, own, own))
+    text = more.pop("text", f"{title}\n".encode())
+    kept = await put_into(store, text, facts=Facts(title=title), **more)
+    if pinned:
+        await store.pin(kept.artifact_ref)
+    await whole.aclose()
 
 
 @pytest.fixture

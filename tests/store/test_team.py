@@ -15,6 +15,7 @@ from fetchstash.store import (
     View,
     _disk,
     _pool,
+    _postgres,
     _schema,
     _team,
     check_store,
@@ -30,6 +31,7 @@ from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
 from tests.store.postgres import new_server
 
+psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.anyio
 
 
@@ -417,6 +419,50 @@ async def test_without_psycopg_one_line_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(StoreError, match=r'pip install "fetchstash\[team\]"'):
         await open_store(StoreLimits(tmp_path, catalog="postgresql:///x"))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ('FATAL:  role "bob" does not exist', "let this user in"),
+        ('FATAL:  no pg_hba.conf entry for host "10.0.0.1", no encryption', "let this user in"),
+        ('FATAL:  database "stahs" does not exist', "no such database"),
+        ("SSL error: certificate verify failed", "over TLS"),
+        ("server does not support SSL, but SSL was required", "over TLS"),
+        ("FATAL:  sorry, too many clients already", "has no connection left"),
+    ],
+)
+def test_what_waiting_cannot_mend_says_what_to_do_instead(said: str, shown: str) -> None:
+    error = psycopg.OperationalError(f'connection to server at "10.0.0.9" failed: {said}')
+    line = _postgres._failure(error).line()
+    assert shown in line
+    assert "Try again" not in line
+
+
+@pytest.mark.parametrize(
+    "said", ["FATAL:  the database system is starting up", "SSL SYSCALL error: EOF detected"]
+)
+def test_what_waiting_mends_says_so(said: str) -> None:
+    assert "Try again" in _postgres._failure(psycopg.OperationalError(said)).line()
+
+
+async def test_a_statement_ends_when_the_server_is_silent_to_another_connection(
+    tmp_path: Path, catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_pool, "WAIT_SECONDS", 0.3)
+    asked = list[str]()
+
+    def ask(_: _pool.Pool) -> None:
+        asked.append("")
+        if len(asked) > 1:  # it lived when it was asked first
+            raise psycopg.errors.ConnectionTimeout
+
+    store = await open_store(StoreLimits(tmp_path, catalog=catalog))
+    monkeypatch.setattr(_pool.Pool, "_ask", ask)
+    with pytest.raises(StoreError, match="does not answer"):
+        await anyio.to_thread.run_sync(run, store, "SELECT pg_sleep(20)")
+    assert len(asked) == 2
+    await store.aclose()
 
 
 async def test_a_database_that_freezes_within_a_statement_is_given_up(

@@ -186,7 +186,8 @@ class WorkerPool:
                     raise answers.failure(last, request)
                 return read(Values(last["found"]))
         except ProtocolError as error:
-            raise Internal("A worker sent what is no answer.", "Try again.") from error
+            next_step = "Ask for another part, or read its text."
+            raise Internal("A worker sent what is no answer.", next_step) from error
 
     async def plugins(self) -> list[PluginReport]:
         """Return what is known of the packages that bring formats. Raises Busy or Internal."""
