@@ -40,10 +40,10 @@ T = TypeVar("T")
 GRACE_SECONDS = 3600
 """Bytes that no artifact names stay so long, as a put of the same may be under way."""
 
-CANDIDATES = 200
-"""Texts that a search over the run ranks: the newest with all words of the query, then with any."""
+CANDIDATES, PARTIAL = 180, 20
+"""Texts that a search over the run ranks: the newest with all words of the query, then with any,
+and of those whose words are not all indexed. Each may cost a request to the bucket: 200 in all."""
 
-_PARTIAL = 20
 _INDEXED_BYTES = 4 * 2**20
 _MOST_TERMS, _LONGEST_TERM = 20_000, 100
 """So much of a text is indexed: a tsvector takes a megabyte. A longer text is always ranked."""
@@ -348,7 +348,7 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     among = [f"('block/{block}' | 'block/{block - 1}')"] if block > 1 else []
     of_run = [_quoted(f"run/{name[:_LONGEST_TERM]}") for name in values]
 
-    def add(which: str, most: int, *more: str) -> int:
+    def add(which: str, most: int, in_all: int, *more: str) -> int:
         found = db.execute(
             "SELECT ref, blob.sha256, size, modified_ns FROM ("  # noqa: S608 - ours
             f" SELECT id, sha256 FROM words WHERE {condition} AND {which}"
@@ -360,22 +360,21 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
             (*values, *more, *values, now),
         ).fetchall()
         for ref, sha256, size, modified_ns in found:
-            texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
+            if len(texts) < in_all:
+                texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
         return len(found)
 
     def add_matches(wanted: str) -> None:
         for where in (*among, ""):
             parts = (f"({wanted})", *of_run, where)
-            if (
-                add("terms @@ ?::tsquery", CANDIDATES, " & ".join(filter(None, parts)))
-                >= CANDIDATES
-            ):
+            asked_for = " & ".join(filter(None, parts))
+            if add("terms @@ ?::tsquery", CANDIDATES, CANDIDATES, asked_for) >= CANDIDATES:
                 return
 
     add_matches(" & ".join(asked))
     if len(texts) < CANDIDATES and len(asked) > 1:
         add_matches(" | ".join(asked))
-    add("NOT is_whole", _PARTIAL)
+    add("NOT is_whole", PARTIAL, CANDIDATES + PARTIAL)
     return dict(texts.values())
 
 

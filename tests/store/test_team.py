@@ -288,6 +288,27 @@ async def test_the_newest_of_many_matches_are_ranked_and_an_old_match_is_found(
     assert old.artifact_ref == kept[0].artifact_ref
 
 
+async def test_a_search_asks_for_no_more_texts_than_its_bound(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_team, "CANDIDATES", 3)
+    monkeypatch.setattr(_team, "PARTIAL", 2)
+    monkeypatch.setattr(_team, "_INDEXED_BYTES", 64)
+    store = await open_()
+    for n in range(2):
+        await put(store, b"red and blue %d" % n)
+        await put(store, b"red alone %d" % n)
+        await put(store, b"blue alone %d" % n)
+    for n in range(3):
+        await put(store, b"long" + b" word" * 64 + b" %d" % n)
+    job, _, _ = store._search_job("red blue", (), 9)
+    texts = [ref for ref in job.texts if await text_of(store, ref)]
+    assert len(texts) == 3 + 2
+    result = await store.search("red blue", (), 9)
+    both = [p for p in result.passages if "red and blue" in p.text]
+    assert len(both) == 2
+
+
 async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
     open_: Open, put: Put
 ) -> None:
