@@ -204,10 +204,10 @@ def _translated() -> Generator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise _failure(error) from None  # its text quotes statements and values
+        raise failure(error) from None  # its text quotes statements and values
 
 
-def _failure(error: "psycopg.Error") -> StoreError | Busy:
+def failure(error: "psycopg.Error") -> StoreError | Busy:
     """Return the error for a database failure. Only its class is quoted."""
     from psycopg import OperationalError, errors  # noqa: PLC0415 - an extra
     from psycopg_pool import PoolTimeout  # noqa: PLC0415 - an extra

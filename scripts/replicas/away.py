@@ -131,10 +131,11 @@ async def play(seconds: float, folder: Path) -> list[str]:
         caller = Caller(replica.port, token=token, host=HOST)
         url = f"http://127.0.0.1:{web.port}/1.txt"
         ref = (await caller.tool("fetch_content", url=url)).ref
-        for how, leave, back in (
+        ways: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
             ("stopped", database.stop, database.start),
             ("frozen", database.freeze, database.thaw),
-        ):
+        ]
+        for how, leave, back in ways:
             end = time.monotonic() + 1 + seconds
             using = asyncio.create_task(use(replica.port, token, web, (url, ref), end))
             await asyncio.sleep(1)

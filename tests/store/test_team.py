@@ -455,7 +455,7 @@ async def test_without_psycopg_one_line_says_what_to_install(
 )
 def test_what_waiting_cannot_mend_says_what_to_do_instead(said: str, shown: str) -> None:
     error = psycopg.OperationalError(f'connection to server at "10.0.0.9" failed: {said}')
-    line = _postgres._failure(error).line()
+    line = _postgres.failure(error).line()
     assert shown in line
     assert "Try again" not in line
 
@@ -464,7 +464,7 @@ def test_what_waiting_cannot_mend_says_what_to_do_instead(said: str, shown: str)
     "said", ["FATAL:  the database system is starting up", "SSL SYSCALL error: EOF detected"]
 )
 def test_what_waiting_mends_says_so(said: str) -> None:
-    assert "Try again" in _postgres._failure(psycopg.OperationalError(said)).line()
+    assert "Try again" in _postgres.failure(psycopg.OperationalError(said)).line()
 
 
 async def test_a_statement_ends_when_the_server_is_silent_to_another_connection(
