@@ -14,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings as examples, strategies as st
 
 from fetchstash.config import Settings, load
-from fetchstash.errors import BadArgument, Busy, StoreError, UnknownRef
+from fetchstash.errors import BadArgument, Busy, OverQuota, StoreError, UnknownRef
 from fetchstash.handlers import WorkerPool
 from fetchstash.service import Quotas, Tenants, TenantStore
 from fetchstash.service.access._principal import is_tenant
-from fetchstash.store import open_objects, open_store
+from fetchstash.store import Facts, open_objects, open_store
 from fetchstash.store._folder import LocalStore
+from fetchstash.text.ranges import Ranges
 from tests.service.asgi import mcp_client
 from tests.service.team import Web, ask, call, copied, fetched, of, team, text_of, web_of
 
@@ -218,6 +219,19 @@ async def test_a_store_that_says_more_of_a_reference_is_answered_for_alike() -> 
             await of_tenant.get(ref)
         lines.add(error.value.line().replace(ref, "REF"))
     assert len(lines) == 1
+    await store.aclose()
+
+
+async def test_a_put_over_the_quota_leaves_no_file() -> None:
+    settings = load({"store.url": "memory:", "quota.stored_bytes": 8})
+    store = await open_store(settings.store)
+    raw, text = store.spool / "raw", store.spool / "text"
+    for path in (raw, text):
+        path.write_bytes(b"words")
+    with pytest.raises(OverQuota):
+        await TenantStore(store, settings).put(raw, text, Facts(), Ranges())
+    assert not raw.exists()
+    assert not text.exists()
     await store.aclose()
 
 

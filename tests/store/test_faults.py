@@ -80,6 +80,19 @@ async def test_both_files_and_then_both_folders_are_synced_side_by_side(
     assert await text_of(store, facts.artifact_ref) == "short"
 
 
+async def test_a_raw_file_that_is_its_own_text_is_synced(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(_blobs, "sync_file", lambda fd: synced.append(os.fstat(fd).st_ino))
+    raw, text = store.spool / "raw", store.spool / "text"
+    raw.write_bytes(b"words")
+    text.hardlink_to(raw)
+    inode = raw.stat().st_ino
+    await store.put(raw, text, Facts(), Ranges())
+    assert synced == [inode]
+
+
 @pytest.mark.parametrize("call", ["sync_file", "sync_folder"])
 async def test_a_put_that_does_not_reach_the_disk_is_refused(
     call: str, store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
