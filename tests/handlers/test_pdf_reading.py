@@ -545,3 +545,10 @@ def test_ticks_belong_to_the_labels_beside_them(read: Read) -> None:
     )
     shown = read("pdf", form(drawn, *fields))[1]
     assert "Delivery\n\n[x] by post [ ] by mail\n\nI agree [x]\n" in shown
+
+
+def test_a_bold_line_of_contents_is_no_heading(read: Read) -> None:
+    entries = text(60, 740, "1 Method", font=3) + text(400, 740, "7", font=3)
+    drawn = text(60, 780, "Contents", font=3, size=16) + entries + lines(700, *BODY)
+    _, shown = read("pdf", pages(drawn))
+    assert "# Contents\n\n1 Method 7\n" in shown

@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.handlers import Extracted, Part
 from tests.handlers.conftest import Read
-from tests.handlers.pdf_pages import grid, line, pages, text
+from tests.handlers.pdf_pages import grid, line, lines, pages, text
 
 TOWNS = [
     ["Town", "Founded", "People", "River"],
@@ -447,3 +447,25 @@ def test_tables_that_nearly_touch_and_share_no_column_are_two(read: Read) -> Non
     shown = read("pdf", pages(upper + lower))[1]
     assert markdown([["City", "People"], ["Oslo", "700"]]) in shown
     assert markdown([["River", "Length", "Basin"], ["Elbe", "1094", "148"]]) in shown
+
+
+def test_the_ends_of_two_columns_of_text_are_no_table(read: Read) -> None:
+    """Rows of it would stand before the rest of the right column, which the file has between."""
+    body = [PROSE[:26], PROSE[27:50], PROSE[51:74], PROSE[75:]]
+    left = lines(700, *body, "Boats of the lake", "Gates of the weir", "Pumps that lift")
+    right = lines(778, *body, *body[:2], left=360) + lines(648, "1,204", "1,873", "1,905", left=360)
+    shown = read("pdf", pages(left + right))[1]
+    assert "|" not in shown
+    assert shown.index("Pumps that lift") < shown.index("1,204")
+
+
+def test_text_beside_notes_in_the_margin_is_no_table(read: Read) -> None:
+    rows = (
+        ("Submitted: 24 April", "The wardens open the lower gate at the mark, and then,"),
+        ("Published: 10 May", "if the water falls, they close it for the rest of the day,"),
+        ("Reviewed: 3 May", "which is written down in the book of the reservoir here."),
+    )
+    drawn = text(220, 730, "Summary", font=3, size=14)
+    for number, (note, said) in enumerate(rows):
+        drawn += text(60, 712 - 13 * number, note) + text(220, 712 - 13 * number, said)
+    assert "|" not in read("pdf", pages(drawn))[1]

@@ -136,6 +136,7 @@ class Headings:
             or len(text) > _MAX_CHARS
             or len(_LETTER.findall(text)) < 2
             or _CAPTION.match(text)
+            or _is_entry(paragraph)
             or (paragraph.mark and not paragraph.mark[0].isalnum())
         ):
             return False
@@ -157,6 +158,12 @@ class Headings:
                 return 1
             return min(max(level for s in larger for level in self._known[s]) + 1, _DEEPEST)
         return min(self._ranks.index(style) + 1, _DEEPEST)
+
+
+def _is_entry(paragraph: Paragraph) -> bool:
+    """Return whether a paragraph is a line of a directory: a title, a gap and the page."""
+    last = paragraph.lines[-1]
+    return bool(last.stops) and last.words[-1].text.isdigit()
 
 
 def _size(paragraph: Paragraph) -> float:

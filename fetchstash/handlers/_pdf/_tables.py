@@ -1,13 +1,14 @@
 """Tables of a PDF page that no grid holds: columns under each other. Pure functions."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from fetchstash.handlers._pdf._grids import MAX_RULES, merged
-from fetchstash.handlers._pdf._layout import BULLETS
+from fetchstash.handlers._pdf._layout import BULLETS, ENDS_SENTENCE
 from fetchstash.handlers._pdf._objects import Rule
 from fetchstash.handlers._pdf._rows import (
     Row,
@@ -33,6 +34,12 @@ _MEAN_GAP = 0.9
 # Phrases of more words, on average in a column, are prose.
 _MAX_WORDS = 6.0
 _MAX_TRIMMED = 3
+# Cells of fewer words are none of a text.
+_FEW_WORDS = 5
+# So many words of the file, as a share of its own, may stand between those of a table.
+_MAX_BETWEEN = 0.5
+# A line whose letters are larger or smaller by this factor is a heading, or another text.
+_OTHER_SIZE = 1.15
 # Rules of a family begin and end this near; shorter ones belong to a header or to a figure.
 _ENDS, _MIN_RULE, _MAX_FAMILIES = 4.0, 60.0, 20
 _MAX_COLUMNS = 40
@@ -99,6 +106,7 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
     lines = [_Line(line) for line in lines_of(words)]
     if sum(len(line.phrases) > 1 for line in lines) < _MIN_ROWS - 1:
         return tables
+    places = sorted(word.first for word in words)
     for first, last in _blocks(lines):
         block = lines[first:last]
         left = min(word.left for line in block for word in line.words)
@@ -109,9 +117,20 @@ def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
             for rule in across
             if bottom < rule.at < top and rule.start <= left + 40 and rule.end >= right - 40
         ]
-        if table := _table(block, sorted(between, reverse=True), is_ruled=False):
+        table = _table(block, sorted(between, reverse=True), is_ruled=False)
+        if table and _is_in_one_piece(table.words, places):
             tables.append(table)
     return tables
+
+
+def _is_in_one_piece(words: Sequence[Word], places: Sequence[int]) -> bool:
+    """Return whether few other words of the page stand in the file between those of a table.
+
+    Between lines of two columns of text, which only look like rows, stands the rest of a column.
+    """
+    firsts = [word.first for word in words]
+    between = bisect_right(places, max(firsts)) - bisect_left(places, min(firsts)) - len(words)
+    return between <= _MAX_BETWEEN * len(words)
 
 
 def _header_above(words: Sequence[Word], top: float, lines: Sequence[_Line]) -> _Line | None:
@@ -194,7 +213,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
         most, end = len(columns), start + 1
         while end < len(lines):
             line, before = lines[end], lines[end - 1]
-            if before.base - line.base > _MAX_GAP * before.size:
+            if before.base - line.base > _MAX_GAP * before.size or _differ(before, line):
                 break
             merged = _columns(columns, line, strip)
             # A phrase in one column is the rest of a cell; one across columns ends the table.
@@ -210,6 +229,11 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
         first, last = _trimmed(lines, start, end)
         yield (first - 1 if first == start and _is_above(lines, start, columns) else first), last
         start = end
+
+
+def _differ(line: _Line, other: _Line) -> bool:
+    sizes = [max([word.size for word in each.words]) for each in (line, other)]
+    return max(sizes) > _OTHER_SIZE * min(sizes)
 
 
 def _is_above(lines: Sequence[_Line], start: int, columns: Columns) -> bool:
@@ -492,6 +516,8 @@ def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
         return False
     if sum(count > 1 for count in filled) < max(least, (0.6 if least == 2 else 0.7) * len(rows)):
         return False
+    if any(_is_prose([row[column] for row in rows]) for column in range(width)):
+        return False
     texts = [[row[column] for row in rows[1:] if row[column]] for column in range(width)]
     words = [median(len(text.split()) for text in column) if column else 0 for column in texts]
     numbers = [
@@ -509,6 +535,18 @@ def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
             stacked and numbers[0] < 0.6 and marks < 0.5 and all(filled) and words[0] <= _MAX_WORDS
         )
     return stacked or sorted(words)[-2] <= _MAX_WORDS
+
+
+def _is_prose(column: Sequence[str]) -> bool:
+    """Return whether most cells of a column go on with the one above, as the lines of a text do."""
+    goes_on = [
+        len(cell.split()) >= _FEW_WORDS
+        and (cell[0].islower() or above[-1] == ",")
+        and not ENDS_SENTENCE.search(above)
+        for above, cell in pairwise(filter(None, column))
+        if len(above.split()) >= _FEW_WORDS
+    ]
+    return 2 * sum(goes_on) >= len(column) > 1
 
 
 def _are_marks(column: Iterable[str]) -> bool:
