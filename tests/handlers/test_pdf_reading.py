@@ -56,6 +56,12 @@ def test_numbers_signs_lists_and_ligatures_from_the_right_stand_as_written(read:
     assert "والهاتف +20-2-555 (info@example.org)." in shown
 
 
+def test_a_bracket_that_begins_in_one_direction_and_ends_in_the_other_stays_in_its_line(
+    read: Read,
+) -> None:
+    assert "12.5 متر (المحطة A) في سنة 2026.\n" in case(read, "rtl-bracket")
+
+
 def test_a_table_from_the_right_has_whole_words_and_its_first_column_first(read: Read) -> None:
     assert "| رقم الجلسة | 436 |\n| اسم الميناء الصغير | 2026/10/05 |\n" in case(read, "d-rtlmin")
     assert "| 436 | number of session |\n" in case(read, "d-ltrmin")

@@ -123,14 +123,19 @@ def pieces_of(words: Iterable[Word]) -> list[Line]:
     return [Line(piece) for piece in pieces]
 
 
-def joined(pieces: Sequence[Line]) -> list[Line]:
-    """Return lines: pieces that follow each other in the file on one baseline."""
+def joined(pieces: Sequence[Line], *, may_overlap: bool = False) -> list[Line]:
+    """Return lines: pieces that follow each other in the file on one baseline.
+
+    ``may_overlap``: the words of a piece may stand on both sides of another piece, as pdfium has
+    those of a line in two directions.
+    """
     lines: list[list[Line]] = []
     for piece in pieces:
         if lines:
             before = lines[-1][-1]
             is_on = abs(before.base - piece.base) < _SAME_BASE * max(before.size, piece.size)
-            if is_on and (piece.left >= before.right or piece.right <= before.left):
+            is_beside = piece.left >= before.right or piece.right <= before.left
+            if is_on and (is_beside or may_overlap):
                 lines[-1].append(piece)
                 continue
         lines.append([piece])

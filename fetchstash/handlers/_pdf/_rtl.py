@@ -42,7 +42,7 @@ def in_reading_order(words: Sequence[Word], glyphs: Glyphs) -> list[Word]:
     """
     mostly = is_rtl(glyphs.chars)
     out: list[Word] = []
-    for line in joined(pieces_of(words)):
+    for line in joined(pieces_of(words), may_overlap=mostly):
         if RTL.search(line.text) and (mostly or is_rtl(line.text)):
             out += _read(line.words, line.text, glyphs)
             continue
