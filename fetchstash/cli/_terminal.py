@@ -143,10 +143,10 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. One with ``least`` may shrink to that many cells, others are as wide as they are.
+    """A column. One with ``least`` may shrink to that many cells, others keep their width.
 
-    Of those the widest for its ``weight`` does. ``from_width`` is the narrowest terminal that shows
-    it, ``style`` a role of the screen.
+    The one that is widest for its ``weight`` shrinks first. ``from_width`` is the narrowest
+    terminal that shows the column, ``style`` a role of the screen.
     """
 
     heading: str

@@ -88,7 +88,7 @@ class Blobs:
         return self._spool
 
     def new_file(self) -> Path:
-        """Return a path in the spool under which there is nothing."""
+        """Return an unused path in the spool."""
         return self.spool / f"open-{secrets.token_hex(8)}"
 
     def path(self, kind: Kind, sha256: str) -> Path:

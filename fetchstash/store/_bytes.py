@@ -95,7 +95,7 @@ class BlobCache(Blobs):
         return fd
 
     def link(self, blob: Blob) -> Path | None:
-        """Return a file of the spool with a blob, None if the cache has it not."""
+        """Return a new spool link to a cached blob, None if the cache lacks it."""
         fd = self.cached(blob)
         if fd is None:
             return None

@@ -53,7 +53,7 @@ def number(text: str, *, comma: bool = False) -> Decimal | None:
 
 
 def in_order(text: str) -> str:
-    """Return a text by which it is compared: a date as 31.12.2024 with its year first."""
+    """Return the sort key of a text: a date such as 31.12.2024 has its year first."""
     date = _DOTTED_DATE.fullmatch(text)
     return f"{date[3]}-{date[2]:0>2}-{date[1]:0>2}{date[4]}" if date else text
 

@@ -86,7 +86,7 @@ def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
 
 
 def _in_our_terms(tool: ToolSpec, name: str, value: Any) -> tuple[str, Any]:
-    """Return an argument whose value says what one of ours does in other words."""
+    """Return the argument of ours that an argument of another tool's schema stands for."""
     if "ignore_case" in tool.properties:
         if plain(name) in ("casesensitive", "matchcase") and str(value).lower() in ("false", "0"):
             return "ignore_case", True
