@@ -114,16 +114,16 @@ class Pool:
         from psycopg_pool import PoolTimeout  # noqa: PLC0415 - an extra
 
         self._refuse_silent()
-        deadline = time.monotonic() + 2 * WAIT_SECONDS
+        deadline = time.monotonic() + STATEMENT_SECONDS
         wait = _AWAY_SECONDS if self._is_away else WAIT_SECONDS
         for _ in range(MOST_CONNECTIONS + 1):  # after a restart each of them is broken
             try:
                 connection: Any = self._pool.getconn(timeout=wait)
             except PoolTimeout:
                 self._ask()
-                wait = deadline - time.monotonic()
-                if wait <= 0:
+                if time.monotonic() > deadline:
                     raise
+                wait = WAIT_SECONDS  # the server lives, and all connections are in use
                 continue
             try:
                 connection.patience, connection.ask = WAIT_SECONDS, None

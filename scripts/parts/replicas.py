@@ -7,8 +7,8 @@
 PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback. What cannot be had
 is skipped aloud. Every store passes the tests of any store, then a torture that kills its replicas
 and freezes it, then the deletion of a person, of whom nothing may be left on three replicas, then
-three replicas of the service behind nginx; first the torture on a folder, and
-the bugs that it must find. A short run tries the first alone on Azurite. Exit code: how many
+three replicas of the service behind nginx; first the torture on a folder, the bugs that it must
+find, and a database that is away. A short run tries the first alone on Azurite. Exit code: how many
 failed.
 """
 
@@ -27,10 +27,11 @@ from scripts.replicas.machines import Bucket, azurite, ceph
 from scripts.replicas.torture import BUGS
 from scripts.torture.kept import FAULTS_FOUND
 
-TORTURE, LEAVING, NGINX, DATABASE = (
+TORTURE, LEAVING, NGINX, DATABASE, AWAY = (
     str(ROOT / "scripts" / "replicas" / f"{name}.py")
-    for name in ("torture", "leaving", "nginx", "database")
+    for name in ("torture", "leaving", "nginx", "database", "away")
 )
+SHORT_KILLS, CONTROL_KILLS = "15", "6"
 CEPH = ("radosgw", "ceph-mon", "ceph-osd", "ceph-common")
 """Debian's packages."""
 MAX_SECONDS = 1_200
@@ -81,7 +82,8 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
         words += ["-k", "bucket"]
         good.append(call(f"{bucket.name}: the tests of any store", words, env={**env, **test}))
     if "torture" in parts:
-        words = [TORTURE, *place, "--pid", str(bucket.pid), "--kills", "25" if short else "250"]
+        kills = SHORT_KILLS if short else "250"
+        words = [TORTURE, *place, "--pid", str(bucket.pid), "--kills", kills]
         good.append(call(f"{bucket.name}: torture", words, env=env))
     if "leaving" in parts:
         good.append(call(f"{bucket.name}: a person is deleted", [LEAVING, *place], env=env))
@@ -91,31 +93,43 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
     return good.count(False)
 
 
+def try_folder(parts: Sequence[str], *, short: bool) -> int:
+    """Try these parts on a folder, and the database alone; return how much failed."""
+    good: list[bool] = []
+    if "torture" in parts:
+        words = [TORTURE, "--kills", SHORT_KILLS if short else "500"]
+        good.append(call("a folder: torture", words))
+        for bug in tuple(BUGS)[: 1 if short else None]:
+            kills = ["--kills", CONTROL_KILLS] if short else []
+            good.append(finds(f"planted {bug}", [*words, *kills, "--plant", bug]))
+    if "database" in parts:
+        good.append(call("the database of the page, TLS and PgBouncer", [DATABASE]))
+        seconds = ["--seconds", "15"] if short else []
+        good.append(call("the database is away", [AWAY, *seconds]))
+    if "leaving" in parts:
+        good.append(call("a folder: a person is deleted", [LEAVING]))
+    return good.count(False)
+
+
+def try_buckets(names: Sequence[str], parts: Sequence[str], folder: Path, *, short: bool) -> int:
+    """Try these parts on each bucket that can be had; return how much failed."""
+    failed = 0
+    for name in names:
+        with ExitStack() as stack:
+            if bucket := started(stack, name, folder):
+                brief = short and name == "azurite"
+                failed += try_bucket(bucket, ("contract",) if brief else parts, short=short)
+    return failed
+
+
 def main() -> int:
-    """Try all buckets that can be had; return how much failed."""
+    """Try a folder, then all buckets that can be had; return how much failed."""
     chosen = options(__doc__, short=False, only=list(PARTS), bucket=["ceph", "azurite"])
     short: bool = chosen.short
-    failed = 0
     postgresql()
     with tempfile.TemporaryDirectory(prefix="fetchstash-rig-") as folder:
-        if "torture" in chosen.only:
-            words = [TORTURE, "--kills", "25" if short else "500"]
-            failed += not call("a folder: torture", words)
-            for bug in tuple(BUGS)[: 1 if short else None]:
-                kills = ["--kills", "12"] if short else []  # which leave a hundred faults
-                failed += not finds(f"planted {bug}", [*words, *kills, "--plant", bug])
-        if "database" in chosen.only:
-            failed += not call("the database of the page, TLS and PgBouncer", [DATABASE])
-        if "leaving" in chosen.only:
-            failed += not call("a folder: a person is deleted", [LEAVING])
-        for name in chosen.bucket:
-            with ExitStack() as stack:
-                if bucket := started(stack, name, Path(folder)):
-                    brief = short and name == "azurite"
-                    failed += try_bucket(
-                        bucket, ("contract",) if brief else chosen.only, short=short
-                    )
-    return failed
+        failed = try_folder(chosen.only, short=short)
+        return failed + try_buckets(chosen.bucket, chosen.only, Path(folder), short=short)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,9 @@ MAX_FROZEN_SECONDS = 16
 """More than a request to the bucket may take: some are given up, and take effect after all."""
 OWNERS = tuple((tenant, person) for tenant in ("acme", "globex") for person in ("ada", "bob"))
 REPLICAS = 4
+ROUND_KILLS = 25
+"""After two fifths of so many kills the database is killed, after three it is frozen, after four
+the bucket is."""
 BUGS: dict[str, Callable[[], None]] = {}
 
 
@@ -196,20 +199,24 @@ def play(args: Namespace, database: Server, folder: Path) -> Ledger:
         return Child(ledger, f"replica {number}", *words, *own)
 
     running = [start(number) for number in range(REPLICAS)]
+    round_kills, frozen = min(args.kills, ROUND_KILLS), 0
+    fifths = {round_kills * fifth // 5: fifth for fifth in (2, 3, 4)}
     for kill in range(args.kills):
         number = chance.randrange(REPLICAS)
         running[number].wait_for()
         time.sleep(chance.uniform(0, 0.3))
         running[number].kill("random")
-        if kill % 25 == 10:
+        fifth = fifths.get(kill % round_kills)
+        if fifth == 2:
             database.stop()
             time.sleep(chance.uniform(0, 1))
             database.start()
-        if kill % 50 == 35:
+        if fifth == 3:
+            frozen += 1
             database.freeze()
             time.sleep(chance.uniform(1, 8))
             database.thaw()
-        if args.pid and kill % 25 == 20:
+        if fifth == 4 and args.pid:
             os.kill(args.pid, signal.SIGSTOP)
             time.sleep(chance.uniform(1, MAX_FROZEN_SECONDS))
             os.kill(args.pid, signal.SIGCONT)
@@ -220,7 +227,6 @@ def play(args: Namespace, database: Server, folder: Path) -> Ledger:
         folder / "judge", place, catalog=catalog, endpoint=args.endpoint, run="default"
     )
     anyio.run(verify, limits, ledger)
-    frozen = len(range(35, args.kills, 50))
     print(f"{args.kills} kills, {frozen} freezes of the database, ", end="")
     print(f"{len(ledger.kept):,} artifacts acknowledged, {len(ledger.deleted):,} deleted")
     return ledger
@@ -250,8 +256,13 @@ def main() -> int:
             args.folder, args.url, catalog=args.catalog, endpoint=args.endpoint, run="default"
         )
 
+        async def end_with_parent() -> None:
+            await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
+            os._exit(1)
+
         async def play_replica() -> None:
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(end_with_parent)
                 tasks.start_soon(clean, settings)
                 tasks.start_soon(replica, limits, int(args.seed * 1e9))
 
