@@ -358,3 +358,18 @@ async def test_a_lock_on_a_file_that_was_replaced_excludes_the_others(tmp_path: 
         lock.rename(tmp_path / "moved")
         with _disk.locked(lock):
             assert lock.exists()
+
+
+async def test_who_waited_for_a_lock_whose_file_is_moved_takes_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, moved, wait = tmp_path / "lock", tmp_path / "moved", _disk._wait_for_lock
+
+    def wait_while_it_is_moved(fd: int) -> None:
+        wait(fd)
+        if not moved.exists():
+            lock.rename(moved)
+
+    monkeypatch.setattr(_disk, "_wait_for_lock", wait_while_it_is_moved)
+    with _disk.locked(lock):
+        assert lock.exists()
