@@ -558,3 +558,13 @@ def test_a_bold_line_of_contents_is_no_heading(read: Read) -> None:
     drawn = text(60, 780, "Contents", font=3, size=16) + entries + lines(700, *BODY)
     _, shown = read("pdf", pages(drawn))
     assert "# Contents\n\n1 Method 7\n" in shown
+
+
+def test_a_formula_a_caption_and_a_footnote_stand_in_reading_order(read: Read) -> None:
+    note = text(60, 90, "1", size=5) + text(64, 86, "The mark is a line on the wall.", size=7)
+    formula = text(200, 640, "E = m v") + text(238, 644, "2", size=6) + text(246, 640, "+ a")
+    figure = grid((60, 200), (560, 610)) + text(60, 545, "Figure 1: A basin.")
+    shown = read("pdf", pages(note + lines(700, *BODY) + formula + figure))[1]
+    order = [ONE, "E = m v 2 + a", "Figure 1: A basin.", "The mark is a line on the wall."]
+    places = [shown.index(part) for part in order]
+    assert places == sorted(places)
