@@ -31,6 +31,8 @@ class ArchiveReason(ReasonTable):
     IS_FOLDER = "it is a folder", KEPT
     IS_DEVICE = "it is a device", KEPT
     IS_ENCRYPTED = "it is encrypted", KEPT
+    ENCRYPTED_NAMES = "the names of its members are encrypted", KEPT
+    OTHER_PACKING = "it is packed in a way that is not read", KEPT
 
 
 _HERE = "fetchstash.handlers._archive._members:"

@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive import ArchiveReason
+from fetchstash.handlers._archive import ArchiveReason, _sevenzip
 from fetchstash.handlers._contract import Hints, Part, PartRequest
 from fetchstash.handlers._parts import MemberParts, Reading, Streamed
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
@@ -140,6 +140,9 @@ def _walk(source: Path, hints: Hints) -> Iterator[tuple[Member, Iterator[bytes]]
             return
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
+        if head.startswith(_sevenzip.MAGIC):
+            yield from _sevenzip_members(file)
+            return
         content = unpacked(file, head, size)
         if content is None and not _is_tar(head):
             raise ArchiveReason.UNLISTED_ARCHIVE.error()
@@ -149,6 +152,20 @@ def _walk(source: Path, hints: Hints) -> Iterator[tuple[Member, Iterator[bytes]]
                 yield from _tar_members(stream, None if content else size)
             else:
                 yield Member(_inner_name(head, hints), None), _pieces(stream)
+
+
+def _sevenzip_members(file: IO[bytes]) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    with ArchiveReason.DAMAGED_ARCHIVE.instead_of(*_BROKEN):
+        for item, content in _sevenzip.items(file):
+            yield Member(item.name, item.size, item.refused), _checked(item.end, content)
+
+
+def _checked(end: int, content: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the content of a member that ends at a place in what is packed with it."""
+    if end > MAX_MEMBER:
+        raise ArchiveReason.LARGE_MEMBER.error(limit=MAX_MEMBER)
+    with ArchiveReason.DAMAGED_ARCHIVE.instead_of(*_BROKEN):
+        yield from content
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -286,7 +303,7 @@ _LINES_A_PART = 1_000
 
 
 class ArchiveHandler(Streamed, MemberParts):
-    """Reads zip (jar, whl, apk), tar (plain, gz, bz2, xz, zst) and single compressed files."""
+    """Reads zip (jar, whl, apk), 7z, tar (plain, gz, bz2, xz, zst) and single compressed files."""
 
     name = "archive"
 
