@@ -373,3 +373,11 @@ async def test_who_waited_for_a_lock_whose_file_is_moved_takes_the_new_one(
     monkeypatch.setattr(_disk, "_wait_for_lock", wait_while_it_is_moved)
     with _disk.locked(lock):
         assert lock.exists()
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.write_bytes(b"another's")
+    link.symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links"):
+        _disk.open_file(link)
