@@ -57,10 +57,12 @@ class Block:
 
 
 def _linked_words(nodes: list[Node]) -> int:
-    inside = (node for node in nodes if not isinstance(node, str))
-    return sum(
-        _words_in(e.text())[0] if e.tag == "a" else _linked_words(e.children) for e in inside
-    )
+    words = 0
+    for node in nodes:
+        if not isinstance(node, str):
+            is_link = node.tag == "a"
+            words += _words_in(node.text())[0] if is_link else _linked_words(node.children)
+    return words
 
 
 # How many characters make about one word.
@@ -237,6 +239,8 @@ def _answers(element: Element) -> tuple[Element, ...]:
 
     The posts stand inside each other, or say how deep they stand.
     """
+    if not element.attributes and element.tag != "tr":
+        return ()
     if element.tag == "tr":
         cells = islice(element.elements(), 2)
         depth = next((d for cell in cells if (d := _stated_depth(cell))), 0)

@@ -61,7 +61,12 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
     Articles of which nothing is kept, each with a heading of its own, are counted: other stories.
     """
     gone = list(compress(blocks, map(not_, keep)))
-    shown = {e for block in compress(blocks, keep) for e in block.parent.outward()}
+    shown: set[Element] = set()
+    for block in compress(blocks, keep):
+        for element in block.parent.outward():
+            if element in shown:
+                break  # with all that is around it
+            shown.add(element)
 
     @cache
     def story(element: Element | None) -> Element | None:
@@ -211,7 +216,8 @@ def at_places(blocks: list[Block], scores: list[float]) -> list[float]:
 
     @cache
     def place(element: Element) -> tuple[tuple[str, str], ...]:
-        return tuple((e.tag, e.get("class")) for e in element.nearest(PLACE_REACH))
+        near = element.nearest(PLACE_REACH)
+        return tuple([(e.tag, e.attributes.get("class", "")) for e in near])
 
     alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
@@ -236,8 +242,12 @@ def keep_sisters(blocks: list[Block], keep: list[bool]) -> None:
 
     Sisters share parent, tag and a class. Of the item, the blocks are kept that are kept in them.
     """
-    parents = dict.fromkeys(block.parent for block in blocks)
-    near = dict.fromkeys(e for parent in parents for e in parent.nearest(REACH))
+    near: dict[Element, int] = {}  # with how far above a block it stands
+    for block in blocks:
+        for distance, element in enumerate(block.parent.nearest(REACH)):
+            if near.get(element, REACH) <= distance:
+                break  # with all that is around it
+            near[element] = distance
     holders = [element for element in near if element.holds_blocks]
     beside = Counter((element.parent, element.tag) for element in holders)
     inside: dict[Element, list[int]] = {

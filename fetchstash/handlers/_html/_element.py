@@ -90,7 +90,9 @@ class Element:
         """Return this element and those around it, the nearest first, at most ``count``."""
         elements: list[Element] = []
         element: Element | None = self
-        while element is not None and len(elements) < count:
+        for _ in range(count):
+            if element is None:
+                break
             elements.append(element)
             element = element.parent
         return elements

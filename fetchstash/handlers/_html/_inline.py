@@ -37,6 +37,9 @@ _LANGUAGE = re.compile(
 _GRAMMAR = re.compile(r"^(?:highlight-)?(?:source|text)-|-basic$")  # of an editor's grammar
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
+_ORIGIN = re.compile(r"https?://[\w.-]+(?::\d+)?(?=[/?#]|$)", re.ASCII)
+# A path from the root that means another one when it is resolved (RFC 3986, 5.2).
+_NOT_ROOTED = re.compile(r"^//|/\.|[?#](?:[?#]|$)|[;\s\\]")
 _NO_ADDRESS = names("javascript vbscript data blob about")
 # An address may hold one level of parentheses (CommonMark 0.31, 6.3); others need angle brackets.
 _PLAIN = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*")
@@ -55,12 +58,19 @@ class Inline:
     def __init__(self, base: str, spare: int) -> None:
         self._base = base
         self._page = base.partition("#")[0]
+        origin = _ORIGIN.match(base)
+        self._origin = origin[0] if origin else ""
         self._spare = spare
         self._known: dict[str, str] = {}
         self._media: set[str] = set()  # the addresses that were written
 
     def text(self, nodes: list[Node], *, breaks: str = "\n", emphasis: bool = True) -> str:
         """Return the nodes as Markdown, with ``breaks`` for each line break."""
+        match nodes:
+            case [str() as only]:
+                return " ".join(only.split())
+            case _:
+                pass
         pieces: list[str] = []
         self._write(nodes, pieces, emphasis)
         lines = ("".join(pieces)).split("\n")
@@ -95,7 +105,9 @@ class Inline:
             return ""
         if href.startswith("#"):
             return _escape(href)
-        if not href.startswith(_WEB):
+        if self._origin and href[0] == "/" and not _NOT_ROOTED.search(href):
+            href = self._origin + href
+        elif not href.startswith(_WEB):
             try:
                 href = urljoin(self._base, href)
             except ValueError:
@@ -200,7 +212,11 @@ def _whole_brackets(text: str) -> str:
 
 def _keep_spaces(node: Element, text: str) -> str:
     """Return ``text`` with the white space that the element begins and ends with."""
-    raw = node.raw()
+    match node.children:
+        case [str() as raw]:
+            pass
+        case _:
+            raw = node.raw()
     return f"{' ' if raw[:1].isspace() else ''}{text}{' ' if raw[-1:].isspace() else ''}"
 
 

@@ -79,7 +79,7 @@ def picture(image: Element) -> str:
         if match := _SERVED.match(source[: 2 * MAX_TEX_CHARS]):
             return marked(_SIZE.sub("", unquote_plus(match[1].replace("+", "%20"))))
         return marked(alt)
-    for name in MATH_ATTRIBUTES:
+    for name in MATH_ATTRIBUTES.intersection(image.attributes):
         if tex := marked(image.get(name)):
             return tex
     return marked(alt) if _LOOKS_LIKE_TEX.search(alt[:MAX_TEX_CHARS]) else ""
@@ -412,12 +412,13 @@ def clock(duration: str) -> str:
 
 def _source(element: Element) -> str:
     """Return the address of a medium as the page spells it, "" if it holds its own data."""
+    get = element.attributes.get
     for name in _SOURCES:
-        value = element.get(name).strip()
+        value = get(name, "").strip()
         if value and not value.startswith(("data:", "blob:", "javascript:", "about:", "#")):
             return value
     for name in _SOURCE_SETS:
-        first = element.get(name).strip()[:2_000].split(maxsplit=1)[:1]
+        first = get(name, "").strip()[:2_000].split(maxsplit=1)[:1]
         if first and not first[0].startswith("data:"):
             return first[0].rstrip(",")
     return ""

@@ -150,7 +150,7 @@ def metadata(page: Page) -> Metadata:
         description=_first(meta, _DESCRIPTIONS) or _said(linked, "description"),
         picture=_first(meta, _PICTURES) or _said(linked, "image", "thumbnailUrl"),
         linked_data=tuple(linked),
-        kind=_kind(meta, linked, page.body),
+        kind=_kind(meta, linked, page),
     )
 
 
@@ -223,7 +223,7 @@ def _site(
     return next(filter(None, names), "") or _first(meta, ("application-name",))
 
 
-def _kind(meta: dict[str, list[str]], linked: list[dict[str, Any]], body: Element) -> str:
+def _kind(meta: dict[str, list[str]], linked: list[dict[str, Any]], page: Page) -> str:
     """Return what a page says that it is (Open Graph, schema.org).
 
     Of microdata a product is believed: themes of documentation call all pages articles.
@@ -232,7 +232,8 @@ def _kind(meta: dict[str, list[str]], linked: list[dict[str, Any]], body: Elemen
     is_article = any(kind.endswith(("article", "Article", "BlogPosting")) for kind in said)
     if is_article or "article:published_time" in meta:
         return "article"
-    return "product" if not _PRODUCTS.isdisjoint(said) or _is_of_product(body) else ""
+    is_product = page.has_items and _is_of_product(page.body)
+    return "product" if is_product or not _PRODUCTS.isdisjoint(said) else ""
 
 
 def _is_of_product(body: Element) -> bool:

@@ -6,7 +6,7 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, compress, islice, pairwise
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ def places(blocks: Sequence[Block], *, by_name: bool = False) -> list[Place]:
 
 def _inside(element: Element, around: Place, by_name: bool) -> Place:
     tag = element.tag
-    role = element.get("role")
+    role = element.attributes.get("role", "")
     if by_name and _FOOTER.search(f"{element.get('class')} {element.get('id')}"):
         return Place(chrome=True, content=False, fixed=True)
     if not role and tag not in _TELLING:
@@ -274,8 +274,15 @@ def drop_menus(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def _has_name(name: re.Pattern[str], element: Element) -> bool:
-    ids = "" if name is _BAR else element.get("id")  # a heading on menus has the id "nav"
-    return name.search(f"{element.get('class')} {ids}".lower()) is not None
+    get = element.attributes.get
+    ids = "" if name is _BAR else get("id", "")  # a heading on menus has the id "nav"
+    classes = get("class", "")
+    return bool(classes or ids) and _is_in(name, f"{classes} {ids}")
+
+
+@lru_cache(10_000)
+def _is_in(name: re.Pattern[str], names: str) -> bool:
+    return name.search(names.lower()) is not None
 
 
 def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Element, list[int]]:

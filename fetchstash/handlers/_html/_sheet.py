@@ -37,7 +37,8 @@ _NOT_CLASS = re.compile(r":not\(\s*\.((?:[\w-]|\\.)+)")
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _INVALID = re.compile(r"[;!$%?{}<@`\"']|^[>+~]|[>+~]$|[>+~]\s*[>+~]|^$|::?-(?:moz|ms|o)-")
-_CUSTOM_PROPERTY = re.compile(r"(?<![\w-])(--[\w-]+)\s*:([^;{}]*)")
+# What a pattern begins with is searched at once: so the look behind stands after it.
+_CUSTOM_PROPERTY = re.compile(r"(--(?<![\w-]--)[\w-]+)\s*:([^;{}]*)")
 _CONDITION = re.compile(r"[\s>+~:\[]|[.#].*[.#]", re.DOTALL)
 
 Select = Callable[[str], frozenset[int]]
@@ -143,10 +144,14 @@ class StyleSheet:
         if not applies and not shows:
             return
         last = selector if match else _last_compound(selector)
-        names = frozenset(map(_style.unescape, _NAME.findall(match[2] if match else last)))
+        own = _NAME.findall(match[2] if match else last)
+        names = frozenset(map(_style.unescape, own))
         # Without a condition the cascade decides. What fades, a script fades in.
-        is_conditional = rule.widths != EVERYWHERE or _CONDITION.search(selector)
-        if shows and (is_conditional or "opacity" in rule.declarations):
+        if shows and (
+            rule.widths != EVERYWHERE
+            or "opacity" in rule.declarations
+            or _CONDITION.search(selector)
+        ):
             self._shown |= names
             if "!important" in rule.declarations:
                 self._shown_for_sure |= names
@@ -156,7 +161,7 @@ class StyleSheet:
         tag = tag_match[0].lower() if tag_match else ""
         entries = self._entries.setdefault(min(names, default=tag or "*"), [])
         if len(entries) < MAX_RULES_ALIKE:
-            named = _NAME.findall(selector)
+            named = own if match else _NAME.findall(selector)
             ids = sum(name[0] == "#" for name in named)
             precedence = ids, len(named) - ids + selector.count("["), order
             entries.append(_Entry(selector, tag, names, rule, match is None, precedence, self.read))

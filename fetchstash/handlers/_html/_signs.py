@@ -108,8 +108,13 @@ def write(signs: list[Element], media: list[Element]) -> int:
     """
     if not signs:
         return 0
-    pending = {sign: _word(sign) for sign in signs[:MAX_SIGNS]}
-    holders = dict.fromkeys(_holder(sign) for sign, word in pending.items() if word)
+    pending: dict[Element, str] = {}
+    holders: dict[Element, None] = {}
+    for sign in signs[:MAX_SIGNS]:
+        holder = _holder(sign)
+        if word := _word(sign, holder):
+            pending[sign] = word
+            holders[holder] = None
     written: set[Element] = set()
     for holder in holders:
         nodes = list(_flat(holder))
@@ -138,26 +143,30 @@ def write(signs: list[Element], media: list[Element]) -> int:
     return sum(READERS in sign.attributes for sign in written)
 
 
-def _word(sign: Element) -> str:
+def _word(sign: Element, holder: Element) -> str:
     if sign.tag == "img":
-        return "" if shown(sign) else _of_picture(sign)
+        around = sign.parent
+        if around is not None and around.tag in _CONTROLS and holder.tag not in _CELLS:
+            return ""  # that is never lacking
+        word = _of_picture(sign, holder)
+        return "" if word and shown(sign) else word
     if sign.tag != "button":
         return label(sign.attributes)
     inside = list(_flat(sign))
     words = as_sign(" ".join(node for node in inside if isinstance(node, str))) or as_sign(
         " ".join(label(node.attributes) for node in inside if not isinstance(node, str))
     )
-    is_cell = _holder(sign).tag in _CELLS  # a button with an icon does something elsewhere
+    is_cell = holder.tag in _CELLS  # a button with an icon does something elsewhere
     return words or (label(sign.attributes) if is_cell else "")
 
 
-def _of_picture(image: Element) -> str:
+def _of_picture(image: Element, holder: Element) -> str:
     if word := as_sign(labelled(image)[0]) or label(image.attributes):
         return word
     if image.get("alt").strip():
         return ""
     name = image.get("src").partition("?")[0].rpartition("/")[2].partition(".")[0]
-    return drawn(name) if _holder(image).tag in _CELLS else ""
+    return drawn(name) if holder.tag in _CELLS else ""
 
 
 def _holder(sign: Element) -> Element:

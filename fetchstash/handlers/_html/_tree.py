@@ -66,6 +66,7 @@ _ICONS = _TEXTLESS | {"td"}
 _TABLED = names("table thead tbody tfoot tr th td")
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
+_TELLING = TELLING.union(_media.MATH_ATTRIBUTES)
 _CONTENT = 'main, [role="main"], article, h1'
 _ENTERING = '[style*="opacity:0"][style*="transform"], [style*="opacity: 0"][style*="transform"]'
 """Elements that a script fades and moves in when a reader scrolls there."""
@@ -85,7 +86,7 @@ class Page:
     ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
     elements in ``body``, ``media`` the pictures and players, ``signs`` what may say a word.
     ``script_texts`` are the attributes and texts of its scripts. ``meta_without`` is what holds
-    where these do not run.
+    where these do not run. ``has_items``: some elements have a type (microdata, RDFa).
     """
 
     body: Element
@@ -103,6 +104,7 @@ class Page:
         default_factory=list[tuple[dict[str, str], str]]
     )
     asks_password: bool = False
+    has_items: bool = False
     hidden: int = 0
     is_unveiled: bool = False
     without_scripts: list[Element] = field(default_factory=list[Element])
@@ -132,6 +134,7 @@ def parse(source: str, level: int = 0) -> Page:
     html = Element("html", _attributes(root), None)
     page.language = html.get("lang")
     page.body.attributes = _attributes(body)
+    page.has_items = body.css_first("[itemtype], [typeof]") is not None
     page.asks_password = body.css_first('input[type="password"]') is not None
 
     def select(selector: str) -> frozenset[int]:
@@ -506,8 +509,7 @@ class _Copy:
             self._silent[key] = is_silent
         return (
             is_silent
-            and TELLING.isdisjoint(attributes)
-            and _media.MATH_ATTRIBUTES.isdisjoint(attributes)
+            and _TELLING.isdisjoint(attributes)
             and ("id" not in attributes or not self._sheet.has_rule_for(attributes["id"]))
         )
 
