@@ -36,6 +36,7 @@ SHARED = {
     "handlers/_data/_number_formats.py:formatter": _WORKER,
     "handlers/_html/_blocks.py:_names_post": _WORKER,
     "handlers/_html/_signs.py:drawn": _WORKER,
+    "handlers/_html/_repairs.py:_is_in": _WORKER,
     "handlers/_html/_style.py:read_style": _WORKER,
     "handlers/_pdf/_handler.py:layers_off": _WORKER,
     "handlers/_pdf/_words.py:unchecked": _WORKER,
