@@ -143,7 +143,7 @@ def locked(path: Path) -> Generator[None]:
     while True:
         fd = _open_lock(path)
         try:
-            _wait_for_lock(fd)
+            wait_for_lock(fd)
             if is_at(fd, path):
                 yield
                 return
@@ -203,7 +203,7 @@ class Presence:
             return True
         if _try_lock(self._fd) and self.is_current():
             when_alone()
-        _wait_for_lock(self._fd, shared=True)
+        wait_for_lock(self._fd, shared=True)
         return self.is_current()
 
     def is_current(self) -> bool:
@@ -229,7 +229,7 @@ def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _CLOSE_ON_EXEC, 0o600)
 
 
-def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
+def wait_for_lock(fd: int, *, shared: bool = False) -> None:
     """Take a lock by trying: a thread blocked in flock(2) could not give up on a hung holder."""
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not _try_lock(fd, shared=shared):

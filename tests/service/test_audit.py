@@ -55,7 +55,7 @@ class Canned:
         self.fetched.append(url)
         return self._answer(url, folder)
 
-    async def site_rules(self, _url: str) -> tuple[float, Sequence[str]]:
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:  # noqa: ARG002
         return 0.0, ()
 
     async def check(self, *_: str, **__: str) -> None:

@@ -91,7 +91,7 @@ class CannedFetcher:
         now, headers = datetime.now(UTC), {"content-type": "text/html"}
         return Fetched(path, url, url, url, url, 200, headers, len(body), sha256, now, "canned")
 
-    async def site_rules(self, _url: str) -> tuple[float, Sequence[str]]:
+    async def site_rules(self, url: str) -> tuple[float, Sequence[str]]:  # noqa: ARG002
         return 0.0, ()
 
     async def check(self, url: str, final_url: str = "") -> None:

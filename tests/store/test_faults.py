@@ -84,7 +84,11 @@ async def test_a_raw_file_that_is_its_own_text_is_synced(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(_blobs, "sync_file", lambda fd: synced.append(os.fstat(fd).st_ino))
+
+    def sync_file(fd: int) -> None:
+        synced.append(os.fstat(fd).st_ino)
+
+    monkeypatch.setattr(_blobs, "sync_file", sync_file)
     raw, text = store.spool / "raw", store.spool / "text"
     raw.write_bytes(b"words")
     text.hardlink_to(raw)
@@ -363,14 +367,14 @@ async def test_a_lock_on_a_file_that_was_replaced_excludes_the_others(tmp_path: 
 async def test_who_waited_for_a_lock_whose_file_is_moved_takes_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, moved, wait = tmp_path / "lock", tmp_path / "moved", _disk._wait_for_lock
+    lock, moved, wait = tmp_path / "lock", tmp_path / "moved", _disk.wait_for_lock
 
     def wait_while_it_is_moved(fd: int) -> None:
         wait(fd)
         if not moved.exists():
             lock.rename(moved)
 
-    monkeypatch.setattr(_disk, "_wait_for_lock", wait_while_it_is_moved)
+    monkeypatch.setattr(_disk, "wait_for_lock", wait_while_it_is_moved)
     with _disk.locked(lock):
         assert lock.exists()
 
