@@ -568,3 +568,45 @@ def test_a_formula_a_caption_and_a_footnote_stand_in_reading_order(read: Read) -
     order = [ONE, "E = m v 2 + a", "Figure 1: A basin.", "The mark is a line on the wall."]
     places = [shown.index(part) for part in order]
     assert places == sorted(places)
+
+
+def columns(last: str, next_one: str, below: bytes = b"") -> bytes:
+    """Draw a page in two columns, whose left one ends with ``last``."""
+    prose = "The crews check each line of rope on deck"
+    left = lines(700, *[prose] * 14, last, left=50)
+    right = lines(700, next_one, *[prose] * 14, left=320)
+    return left + below + right
+
+
+@pytest.mark.parametrize("mark", ["1", "2 ", "* ", "† "])
+def test_a_footnote_of_a_column_stands_behind_the_text_of_the_page(read: Read, mark: str) -> None:
+    note = text(50, 480, f"{mark}Tides were read from the old gauge that stands out", size=8)
+    note += text(50, 470, "at the pier.", size=8)
+    shown = read("pdf", pages(columns("The water was high when", "we arrived.", note)))[1]
+    assert "The water was high when we arrived." in shown
+    assert shown.rstrip().endswith(
+        "Tides were read from the old gauge that stands out at the pier."
+    )
+
+
+def test_small_print_amid_the_text_of_a_column_stays_there(read: Read) -> None:
+    small = text(50, 496, "1 Read at the pier.", size=8) + lines(480, "It rose later.", left=50)
+    shown = read("pdf", pages(columns("The water was high.", "We arrived.", small)))[1]
+    assert shown.index("Read at the pier.") < shown.index("It rose") < shown.index("We arrived.")
+
+
+@pytest.mark.parametrize(
+    ("last", "next_one", "whole"),
+    [
+        ("The water was high when", "we arrived.", "high when we arrived."),
+        ("They had a pro-", "gramme of tides.", "a programme of tides."),
+        ("The water was high.", "we arrived.", ""),
+        ("The water was high when", "We arrived.", ""),
+        ("The water was high when", "- we arrived.", ""),
+    ],
+)
+def test_a_sentence_goes_on_at_the_top_of_the_next_column(
+    read: Read, last: str, next_one: str, whole: str
+) -> None:
+    shown = read("pdf", pages(columns(last, next_one)))[1]
+    assert whole in shown if whole else f"{last}\n\n{next_one}" in shown

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._parts import Beside, blank_page
 from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
+from fetchstash.handlers._pdf._columns import over_columns
 from fetchstash.handlers._pdf._forms import Field, placed
 from fetchstash.handlers._pdf._grids import fill, grids
 from fetchstash.handlers._pdf._headings import Bookmark, Headings, Margins, Page
@@ -295,7 +296,7 @@ class PageWriter:
             blocks: list[Block] = [
                 Heading(title, level, "pages", page.number) for title, level in page.bookmarks
             ]
-            blocks += _written(page.blocks)
+            blocks += _written(over_columns(page.blocks))
             if page.blocks and page.marks:
                 blocks.append(page.marks)
             yield page.number, None if page.is_blank and not blocks else blocks

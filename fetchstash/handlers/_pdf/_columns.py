@@ -1,0 +1,98 @@
+"""What columns part on a PDF page: footnotes go behind its text, paragraphs go on."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from fetchstash.handlers._pdf._layout import ENDS_SENTENCE, Paragraph, paragraph_of
+from fetchstash.handlers._pdf._tables import Table
+
+PageBlock = Paragraph | Table | str
+
+# A footnote is printed at 8 points under text of 9 or more, and LaTeX' first classes keep that.
+_SMALL = 0.93
+_SAME_SIZE = 0.04
+_MARK = re.compile(r"(?:\d{1,2}|[*†‡§¶‖]{1,3})[\s.)]?\s?[^\W\d_]")
+
+
+def over_columns(blocks: Sequence[PageBlock]) -> list[PageBlock]:
+    """Return the blocks of a page with footnotes behind all of its text, and whole paragraphs.
+
+    A footnote of the left column would else stand between the two halves of a sentence.
+    """
+    return _whole(_with_notes_last(blocks))
+
+
+def _with_notes_last(blocks: Sequence[PageBlock]) -> list[PageBlock]:
+    sizes: Counter[float] = Counter()
+    for block in blocks:
+        if isinstance(block, Paragraph):
+            sizes[round(block.size, 1)] += len(block.text)
+    if not sizes:
+        return list(blocks)
+    limit = _SMALL * sizes.most_common(1)[0][0]
+    small = [isinstance(block, Paragraph) and block.size <= limit for block in blocks]
+    end = max((place for place, is_small in enumerate(small) if not is_small), default=-1) + 1
+    notes: set[int] = set()
+    for place, block in enumerate(blocks[:end]):
+        if not small[place] or not isinstance(block, Paragraph) or block.level:
+            continue
+        goes_on = place - 1 in notes and _is_under(block, blocks[place - 1])
+        if goes_on or (_MARK.match(_start(block)) and _is_lowest(block, blocks, small)):
+            notes.add(place)
+    text = [block for place, block in enumerate(blocks[:end]) if place not in notes]
+    return [*text, *(blocks[place] for place in sorted(notes)), *blocks[end:]]
+
+
+def _start(block: Paragraph) -> str:
+    return f"{block.mark} {block.text[:9]}" if block.mark else block.text[:9]
+
+
+def _is_under(block: Paragraph, above: PageBlock) -> bool:
+    return (
+        isinstance(above, Paragraph)
+        and block.base < above.base
+        and abs(block.size - above.size) <= _SAME_SIZE * above.size
+    )
+
+
+def _is_lowest(note: Paragraph, blocks: Sequence[PageBlock], small: Sequence[bool]) -> bool:
+    """Return whether no table and no text of the usual size stands below in the same column."""
+    left, right = note.left, max(line.right for line in note.lines)
+    for block, is_small in zip(blocks, small, strict=True):
+        if is_small or isinstance(block, str):
+            continue
+        below = block.words if isinstance(block, Table) else block.lines
+        if any(each.base < note.base and each.left < right and each.right > left for each in below):
+            return False
+    return True
+
+
+def _whole(blocks: Sequence[PageBlock]) -> list[PageBlock]:
+    """Return blocks with each paragraph that goes on at the top of the next column as one."""
+    out: list[PageBlock] = []
+    for block in blocks:
+        before = out[-1] if out else ""
+        if (
+            isinstance(block, Paragraph)
+            and isinstance(before, Paragraph)
+            and _goes_on(before, block)
+        ):
+            whole = paragraph_of([*before.lines, *block.lines], before.space)
+            out[-1] = whole
+        else:
+            out.append(block)
+    return out
+
+
+def _goes_on(before: Paragraph, block: Paragraph) -> bool:
+    last = before.lines[-1]
+    return (
+        block.text[:1].islower()
+        and not (block.mark or block.level or before.level or block.is_code or before.is_code)
+        and block.bold == before.bold
+        and abs(block.size - before.size) <= _SAME_SIZE * before.size
+        and block.base > last.base
+        and block.left >= last.right
+        and not ENDS_SENTENCE.search(before.text)
+    )
