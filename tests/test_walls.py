@@ -34,6 +34,7 @@ BODIES = (
     "Sucuri WebSite Firewall",
     "The requested URL was rejected. Please consult with your administrator.",
     "<iframe src=/_Incapsula_Resource?x>",
+    '<head><script src="/_Incapsula_Resource?x=1"></script>\n<body>\n</body></html>',
     "https://errors.edgesuite.net/18.1",
 )
 
@@ -49,6 +50,7 @@ def test_a_mark_says_the_same_of_an_error_and_of_a_page(body: str) -> None:
     "source",
     [
         "<script src=/_Incapsula_Resource?x></script><p>Text</p>",
+        "<script src=/_Incapsula_Resource?x></script><body><div id=root></div></body>",
         "<div class=g-recaptcha></div><p>Write to us</p>",
         "<script src=https://challenges.cloudflare.com/turnstile/v0/api.js></script>",
         "<script>_pxAppId = 1</script>",

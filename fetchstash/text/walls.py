@@ -128,7 +128,9 @@ WALLS = (
     ),
     _blocked(
         "Imperva refuses it",
-        marks=r"Incapsula incident|<iframe[^>]{0,200}_Incapsula_Resource",
+        marks=r"Incapsula incident|<iframe[^>]{0,200}_Incapsula_Resource|"
+        r"_Incapsula_Resource[^>]{0,300}>\s{0,9}</script>\s{0,9}(?:</head>\s{0,9})?"
+        r"<body[^>]{0,200}>\s{0,9}</body>",
         error_marks="_Incapsula_Resource",
     ),
     _blocked(
