@@ -62,6 +62,14 @@ BLOCKS = {
         "<div class=code-box style='white-space: pre-wrap'>def a():\n    return 1</div>",
         "```\ndef a():\n    return 1\n```",
     ),
+    "a style sheet that keeps spaces, and whose numbers no one can select": (
+        ("<style>.box .code{white-space:pre}b.n{user-select:none}</style>"
+        "<div class='box'><div class=code><b class=n>1</b>p = 61\n<b class=n>2</b>q = 97</div></div>"),
+        f"```\n{TWO}\n```",
+    ),
+    "a style sheet that wraps": (
+        "<style>.code{white-space:pre-wrap}</style><div class=code>A code\nof honour</div>", "A code of honour",
+    ),
     "code of a language in lines": (
         "<div><code class='language-js'>let a;\n  let b;</code></div>", "```js\nlet a;\n  let b;\n```",
     ),

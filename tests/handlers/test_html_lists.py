@@ -22,6 +22,7 @@ SHOWN = {
     "by a style": ("<ol style='list-style-type: upper-roman'><li>one</li><li>two</li></ol>", "I. one\nII. two"),
     "beyond the letters": ("<ol type=a start=27><li>z and on</li></ol>", "aa. z and on"),
     "a value that is none": ("<ol><li value=x>one</li><li value=5.5>two</li></ol>", "1. one\n2. two"),
+    "a menu without commands (HTML 4.4.7)": ("<menu><li>alpha</li><li>beta</li></menu>", "- alpha\n- beta"),
     "a list beside its item": ("<ul><li>alpha</li><ul><li>gamma</li></ul><li>beta</li></ul>", "- alpha\n  - gamma\n- beta"),
     "a list in a list without items": ("<ul><ul><li>gamma</li></ul></ul>", "- gamma"),
     "a frame that holds its page (HTML 4.8.5)": (f'<iframe srcdoc="{NESTED}"></iframe>', "The KESTREL note."),

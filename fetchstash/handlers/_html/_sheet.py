@@ -40,6 +40,8 @@ _INVALID = re.compile(r"[;!$%?{}<@`\"']|^[>+~]|[>+~]$|[>+~]\s*[>+~]|^$|::?-(?:mo
 # What a pattern begins with is searched at once: so the look behind stands after it.
 _CUSTOM_PROPERTY = re.compile(r"(--(?<![\w-]--)[\w-]+)\s*:([^;{}]*)")
 _CONDITION = re.compile(r"[\s>+~:\[]|[.#].*[.#]", re.DOTALL)
+_OF_CODE = re.compile(r"(white-space\s*:\s*pre(?![\w-]))|user-select\s*:\s*none")
+_LAST_CLASS = re.compile(r"\.([\w-]+)\s*(?:,|$)")
 
 Select = Callable[[str], frozenset[int]]
 """Returns the ids of the elements that a selector matches."""
@@ -104,10 +106,14 @@ class StyleSheet:
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
         self._shown_for_sure: set[str] = set()  # by an important declaration
+        self._keep_spaces: set[str] = set()  # classes
+        self._unselectable: set[str] = set()
         matters = _style.may_matter if complete else _style.may_hide
         every = (rule for source in self._sources for rule in rules(source))
         for order, rule in enumerate(every):
             declared = rule.declarations
+            if "white-space" in declared or "user-select" in declared:
+                self._note_code(rule)
             if ("color:" in declared and "backgr" in declared) or matters(declared):
                 shows = _shows(declared)
                 selectors = split_selectors(rule.selectors)
@@ -134,6 +140,21 @@ class StyleSheet:
             for name, value in _CUSTOM_PROPERTY.findall(text):
                 found.setdefault(name.lower(), set()).add(_style.compact(value).strip(","))
         return found
+
+    def _note_code(self, rule: Rule) -> None:
+        if rule.widths == EVERYWHERE:
+            for said in _OF_CODE.finditer(rule.declarations):
+                classes = self._keep_spaces if said[1] else self._unselectable
+                classes.update(_LAST_CLASS.findall(rule.selectors))
+
+    def of_code(self, tag: str, classes: str) -> str:
+        """Return the declarations that make an element code, or the number of a line of code."""
+        if not (self._keep_spaces or self._unselectable):
+            return ""
+        own = set(classes.split())
+        keeps = tag == "div" and not own.isdisjoint(self._keep_spaces)
+        says = "white-space:pre;" if keeps else ""
+        return says if own.isdisjoint(self._unselectable) else f"{says}user-select:none;"
 
     def _add(self, selector: str, rule: Rule, order: int, *, shows: bool) -> None:
         is_complex = " " in selector and "\\" not in selector

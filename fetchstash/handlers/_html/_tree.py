@@ -47,6 +47,8 @@ _VALUED = names("text number email tel url date time month week datetime-local s
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _LISTS = names("ul ol")
+_COMMANDS = "a, button, input, select"
+"""Without them, a ``menu`` is a list as ``ul`` is (HTML, 4.4.7)."""
 _LABELS = names("aria-label title aria-checked")
 _ROLES = {
     "table": "table",
@@ -319,6 +321,12 @@ class _Copy:
                         if len(pending) < MAX_DEPTH:
                             if "role" in attributes and tag not in _TABLED:
                                 element.tag = tag = _tag_by_role(element)
+                            elif tag == "menu" and node.css_first(_COMMANDS) is None:
+                                element.tag = tag = "ul"
+                            if "class" in attributes and (
+                                said := self._sheet.of_code(tag, attributes["class"])
+                            ):
+                                attributes["style"] = said + attributes.get("style", "")
                             if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
                             if tag in _LISTS and parent.tag in _LISTS:
