@@ -208,11 +208,11 @@ def test_a_page_in_two_columns_is_read_down_the_left_one_first(read: Read) -> No
         for at, side in ((LEFT, "left"), (RIGHT, "right")):
             words = f"{side} line {number} goes on to fill the width of it"
             content += place(at, 700 - 14 * number, words)
-    title, left, right, _ = read("pdf", pages(content))[1].split("\n\n")
+    title, prose, _ = read("pdf", pages(content))[1].split("\n\n")
     assert title.startswith("[Page 1]\nA title")
-    for prose, side in ((left, "left"), (right, "right")):
-        lines = [words.strip() for words in prose.split("goes on to fill the width of it")]
-        assert lines[:-1] == [f"{side} line {number}" for number in range(30)]
+    *read_lines, _ = (words.strip() for words in prose.split("goes on to fill the width of it"))
+    wanted = [f"{side} line {number}" for side in ("left", "right") for number in range(30)]
+    assert read_lines == wanted
 
 
 def test_a_page_whose_font_has_no_mapping_is_reported_as_unreadable(read: Read) -> None:
