@@ -595,6 +595,17 @@ def test_small_print_amid_the_text_of_a_column_stays_there(read: Read) -> None:
     assert shown.index("Read at the pier.") < shown.index("It rose") < shown.index("We arrived.")
 
 
+def test_a_column_in_small_print_is_not_taken_apart(read: Read) -> None:
+    small = [
+        text(50, 700 - 13 * n, "Ropes, lines and all their knots on deck", size=8)
+        for n in range(15)
+    ]
+    left = b"".join(small) + text(50, 485, "2 years as a warden of the gate", size=8)
+    right = lines(700, *["The crews check each line of rope on deck"] * 16, left=320)
+    shown = read("pdf", pages(left + right))[1]
+    assert shown.index("2 years") < shown.index("The crews")
+
+
 @pytest.mark.parametrize(
     ("last", "next_one", "whole"),
     [

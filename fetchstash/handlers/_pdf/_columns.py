@@ -37,8 +37,16 @@ def _with_notes_last(blocks: Sequence[PageBlock]) -> list[PageBlock]:
     for place, block in enumerate(blocks[:end]):
         if not small[place] or not isinstance(block, Paragraph) or block.level:
             continue
-        goes_on = place - 1 in notes and _is_under(block, blocks[place - 1])
-        if goes_on or (_MARK.match(_start(block)) and _is_lowest(block, blocks, small)):
+        if place - 1 in notes:
+            is_note = _is_under(block, blocks[place - 1])
+        else:  # below text of the usual size: a column in small print has no notes
+            is_note = (
+                place > 0
+                and not small[place - 1]
+                and _MARK.match(_start(block)) is not None
+                and _is_lowest(block, blocks, small)
+            )
+        if is_note:
             notes.add(place)
     text = [block for place, block in enumerate(blocks[:end]) if place not in notes]
     return [*text, *(blocks[place] for place in sorted(notes)), *blocks[end:]]
@@ -78,8 +86,7 @@ def _whole(blocks: Sequence[PageBlock]) -> list[PageBlock]:
             and isinstance(before, Paragraph)
             and _goes_on(before, block)
         ):
-            whole = paragraph_of([*before.lines, *block.lines], before.space)
-            out[-1] = whole
+            out[-1] = paragraph_of([*before.lines, *block.lines], before.space)
         else:
             out.append(block)
     return out
