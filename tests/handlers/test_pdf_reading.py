@@ -606,6 +606,14 @@ def test_a_column_in_small_print_is_not_taken_apart(read: Read) -> None:
     assert shown.index("2 years") < shown.index("The crews")
 
 
+def test_entries_of_an_index_in_columns_stay_apart(read: Read) -> None:
+    entries = [f"{'long ' * (n % 20 == 3) * 6}rope{'abcdefghij'[n // 4]}, {n}" for n in range(40)]
+    content = lines(700, *entries[:20], left=50) + lines(693, *entries[20:], left=320)
+    shown = read("pdf", pages(content))[1]
+    assert f"{entries[19]}\n" in shown
+    assert f"\n{entries[20]}" in shown
+
+
 @pytest.mark.parametrize(
     ("last", "next_one", "whole"),
     [

@@ -95,7 +95,8 @@ def _whole(blocks: Sequence[PageBlock]) -> list[PageBlock]:
 def _goes_on(before: Paragraph, block: Paragraph) -> bool:
     last = before.lines[-1]
     return (
-        block.text[:1].islower()
+        len(before.lines) + len(block.lines) > 2  # entries of an index stand in a line each
+        and block.text[:1].islower()
         and not (block.mark or block.level or before.level or block.is_code or before.is_code)
         and block.bold == before.bold
         and abs(block.size - before.size) <= _SAME_SIZE * before.size
