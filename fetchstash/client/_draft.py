@@ -124,6 +124,7 @@ class Draft:
     def reapply(self) -> None:
         """Put all merges and stubs in force where they were."""
         runs = self._merges_in_force()
+        # From the end, so that the places before stay right.
         for start, end, merge in reversed(runs):
             self._put_merge(start, end, merge)
         if runs:
@@ -143,6 +144,7 @@ class Draft:
             if start is not None:
                 found.append((start, start + length, merge))
         allowed: list[tuple[int, int, Merge]] = []
+        # Of two that begin alike the longer holds: it stands for the other's messages, too.
         for start, end, merge in sorted(found, key=lambda run: (run[0], -run[1])):
             if (not allowed or start >= allowed[-1][1]) and not self._protected(start, end):
                 allowed.append((start, end, merge))
@@ -305,6 +307,7 @@ class Draft:
         for part in self.all_parts:
             if part.kind != "result" or part.background or part.message < self.prefix:
                 continue
+            # Of those with a stub the stub counts, which is small.
             if part.shape == "fixed" or part.place in self.changes:
                 continue
             size = self.sizes.of(part)

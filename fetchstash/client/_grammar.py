@@ -50,6 +50,7 @@ NO_PROMPT = re.compile(
 )
 """What else is counted in tokens, or limited, than a prompt."""
 
+# Each look-ahead ends after 1,500 characters: gateways send whole pages of HTML as a reason.
 ENGLISH = Rule(
     "grammar",
     "overflow_tokens",

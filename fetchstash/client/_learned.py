@@ -97,6 +97,8 @@ class LearnedLimits:
             smallest = max(self._answered.get(key, 0), (window_of(request) or 0) // DOUBTFUL_SHARE)
             if limit >= smallest:
                 return True
+            # The model may have moved to a server with less memory: then what it answered there
+            # before says nothing any more.
             if self._doubted.get(key) == limit:
                 self._answered.pop(key, None)
                 return True
@@ -115,7 +117,10 @@ class LearnedLimits:
             stated = verdict.requested_input or max(limit, counted)
             scale = min(max(stated / max(counted, 1), 0.8), 2.0)
             if request.fixed is None and stated > counted:
+                # What the caller did not hand over (tools, system prompt) fills the window, too, at
+                # its own scale.
                 scale, rest = 1.0, stated - counted
+            # A tenth at least: a misread number must not leave a conversation without any room.
             tokens = int(max(limit - rest, limit // 10) / scale)
         words = verdict.evidence, verdict.rule_id
         learned = LearnedLimit(
@@ -136,6 +141,8 @@ class LearnedLimits:
             if learned is None:
                 continue
             bounds = bounds or MediaBounds("learned")
+            # Anthropic bounds the edge of a picture more tightly in requests with many of them
+            # (2,000 against 8,000 pixels): that must not scale the pictures of all others.
             if learned.unit == "pixels" and "many" in learned.words:
                 many = bounds.many or FEW_PICTURES
                 bounds = replace(bounds, many=many, many_pixels=learned.limit)
@@ -178,6 +185,8 @@ class Ceilings:
 
     def of(self, request: Request, unit: SizeUnit) -> int | None:
         """Return the ceiling for this request, None if none is known or it was long ago."""
+        # The monotonic clock: a machine that wakes up, or whose time is set, would keep a ceiling
+        # for hours.
         size, until = self._ceilings.get(_account(request, unit), (0, 0.0))
         return size if time.monotonic() < until else None
 

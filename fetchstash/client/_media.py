@@ -46,6 +46,7 @@ def pdf_pages(data: bytes) -> int:
     if not pages:
         inflated = _object_streams(data)
         counts = [int(count) for count in _COUNT.findall(data) + _COUNT.findall(inflated)]
+        # Each node of the page tree counts the pages below it, the root all (ISO 32000-2, 7.7.3.2).
         pages = len(_PAGE.findall(inflated)) or max(counts, default=0)
     return min(max(pages or len(data) // BYTES_PER_PAGE, 1), MAX_PAGES)
 
@@ -58,6 +59,7 @@ def _object_streams(data: bytes) -> bytes:
         if room <= 0:
             break
         try:
+            # The object bounds what is made; zlib.decompress would inflate a bomb first.
             inflated += zlib.decompressobj().decompress(data[stream.end() :], room)
         except zlib.error:
             continue
@@ -105,6 +107,7 @@ class Media:
     def size_bytes(self) -> int:
         """The bytes of the content itself."""
         data = self.data
+        # Four characters for three bytes (RFC 4648, section 4).
         return len(data.rstrip("=")) * 3 // 4 if isinstance(data, str) else len(data)
 
     @property
@@ -209,6 +212,7 @@ def media_of(value: Any) -> Media | None:
             holder, provider = value[key], named
     if kind not in _KINDS and provider != "gemini":
         return None
+    # Documents that Anthropic takes as text or as blocks are charged as text.
     if holder is not value and holder.get("type") in {"text", "content"}:
         return None
     media_type = next((holder[key] for key in _MEDIA_TYPES if holder.get(key)), "")
@@ -219,10 +223,12 @@ def media_of(value: Any) -> Media | None:
         media_type, data = (head[1], data[head.end() :]) if head else ("", data[5:])
     elif data in (holder.get("url"), holder.get("image_url")):
         data = ""  # it is elsewhere
+    # An MCP resource that is text, or plain data whose field `type` has such a word.
     if not data and not provider and ("text" in holder or _ELSEWHERE.isdisjoint(holder)):
         return None
     if data and a_string(holder.get("filename")).lower().endswith(_TEXT_NAMES):
         media_type = media_type or "text/plain"
+    # OpenAI's input_audio names a format in the place of a media type.
     if holder.get("format") == "wav":
         media_type = "audio/wav"
     media_type = a_string(media_type) or _KINDS.get(kind, "")
@@ -267,6 +273,7 @@ _PER_SECOND = {("audio", ""): 32, ("audio", "openai"): 10, ("video", ""): 263 + 
 
 def _picture_tokens(media: Media, size: tuple[int, int]) -> int:
     if media.provider:
+        # Low detail is OpenAI's alone: the price of the base tile.
         return 85 if media.low_detail else _PER_PICTURE[media.provider](*size)
     return max(rule(*size) for rule in _PER_PICTURE.values())
 
@@ -282,6 +289,7 @@ def _anthropic_picture(width: int, height: int) -> int:
 
 
 def _openai_picture(width: int, height: int) -> int:
+    # First into a square of 2,048 pixels, then the shorter edge down to 768.
     fit = min(1.0, 2_048 / max(width, height))
     fit *= min(1.0, 768 / (min(width, height) * fit))
     tiles = _patches(width * fit, height * fit, 512)
@@ -291,6 +299,7 @@ def _openai_picture(width: int, height: int) -> int:
 def _gemini_picture(width: int, height: int) -> int:
     if max(width, height) <= 384:
         return 258
+    # The edge of a tile is the shorter edge of the picture, divided by 1.5.
     return max(258 * _patches(width, height, max(min(width, height) * 2 // 3, 256)), 1_120)
 
 
@@ -307,6 +316,7 @@ def _seconds(media: Media, kind: str) -> float:
     head = decoded(media.data, 64)
     rate = _AUDIO_BYTES_PER_SECOND if kind == "audio" else _VIDEO_BYTES_PER_SECOND
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        # The average bytes a second of the fmt chunk (RIFF WAVE).
         rate = int.from_bytes(head[28:32], "little") or rate
     return media.size_bytes / rate
 
@@ -315,6 +325,7 @@ def decoded(data: str | bytes, chars: int) -> bytes:
     """Return the bytes of the first ``chars`` of base64, b"" if it is none; bytes as they are."""
     if isinstance(data, bytes):
         return data
+    # Whole groups of four; - and _ are of the alphabet for URLs (RFC 4648, section 5).
     text = data[: chars - chars % 4].replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(text, validate=False)

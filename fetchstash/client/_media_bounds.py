@@ -92,5 +92,7 @@ def bounds_for(table: Sequence[MediaBounds], where: str, window: int | None) -> 
 
     ``where`` has its provider, endpoint and model; ``window`` is what is known of the model.
     """
+    # A model of unknown window gets the row with the larger bounds: a refusal teaches the smaller
+    # one, where the smaller one would drop pictures that the model takes.
     rows = (row for row in table if _compiled(row.pattern).search(where.lower()))
     return next((row for row in rows if not row.window or 0 < (window or 0) <= row.window), None)

@@ -77,6 +77,8 @@ def fit_media(
     before = draft.size
     draft.reapply()
     if bounds is not None:
+        # Numbers first: what is taken out need not be scaled. Bytes last: a scaled picture is
+        # lighter.
         for unit in _COUNTED:
             limit = getattr(bounds, unit, None)
             if limit:
@@ -178,6 +180,8 @@ class _Media:
         """Put what took the place of media in this conversation before."""
         for item in self._items:
             made = self.state.media.get(item.key)
+            # The caller's prefix is never changed, also where this conversation changed the same
+            # picture later.
             if made is not None and item.place[0] >= self.prefix:
                 self.changes[item.place] = made
                 self.reused += 1
@@ -249,6 +253,7 @@ class _Media:
         elif unit == "bytes":
             self.lighten(limit or UNSTATED_BYTES)
         else:
+            # Without a number all that is known is that this many are too many.
             self.reduce(unit, limit or max(self.count(unit) - 1, 1), number)
 
     def _take_out(self, item: _Item) -> None:
@@ -263,6 +268,7 @@ class _Media:
 def _digest(media: Media) -> str:
     """Return what a medium is known by: its length, its beginning, its middle and its end."""
     data = media.data
+    # Screenshots of one screen begin alike: the middle and the end tell them apart.
     middle = len(data) // 2
     samples = (data[:1_024], data[middle : middle + 1_024], data[-1_024:])
     joined = "".join(map(str, samples))
@@ -273,6 +279,7 @@ def _found(messages: Sequence[Message]) -> Iterator[_Item]:
     """Yield the media of all messages in order."""
     for number, message in enumerate(messages):
         if is_object(message) and message.get("type") != "image_generation_call":
+            # OpenAI takes nothing but a screenshot as the output of a computer call.
             fixed = message.get("type") == "computer_call_output"
             yield from _inside(message, (number, ()), 0, fixed=fixed)
 
@@ -329,6 +336,7 @@ def _text_for(item: _Item, format: Format) -> Any:
     if format == "gemini":
         return {"text": text}
     named = "input_text" if str(item.block.get("type")).startswith("input_") else "text"
+    # Anthropic's cache breakpoint: without it the prefix before would be charged in full again.
     kept = {key: item.block[key] for key in ("cache_control",) if key in item.block}
     return {"type": named, "text": text, **kept}
 
@@ -404,6 +412,7 @@ def _opened(data: bytes) -> Any:
     except ImportError:
         return None
     try:
+        # open() reads the head alone: a picture that is cut off fails only when it is loaded.
         opened = Image.open(BytesIO(data))
         opened.load()
     except Exception:  # noqa: BLE001 - a picture that nobody can read is left to the provider

@@ -137,6 +137,8 @@ class State:
 
 def content_hash(content: str | bytes) -> str:
     """Return what stands for a content in all keys: 128 bits of BLAKE2b."""
+    # A JSON string may hold half of a surrogate pair (RFC 8259, section 8.2), which UTF-8 cannot.
+    # 128 bits, since two contents with one hash would get one stub.
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return blake2b(data, digest_size=16).hexdigest()
 

@@ -53,6 +53,8 @@ def pair(all_parts: Sequence[Part]) -> Pairing:
             continue
         queue = waiting[part.call_id or f"name:{part.name}"]
         if part.kind == "call":
+            # Parallel calls of one message may share a name (Gemini), so only a later message gives
+            # them up.
             if queue and queue[0].message != part.message:
                 lone_calls.extend(queue)
                 queue.clear()
@@ -101,6 +103,7 @@ def units(count: int, all_parts: Sequence[Part], pairing: Pairing) -> list[Unit]
         exchanges.add(first)
     spoken = {part.message for part in all_parts if part.role == "assistant"}
     for part in all_parts:
+        # Thinking blocks of Anthropic stand in the message of their call, and stay with it anyway.
         if part.kind == "reasoning" and part.place[1] == ():
             end = part.message + 1
             while end in spoken:
@@ -110,6 +113,8 @@ def units(count: int, all_parts: Sequence[Part], pairing: Pairing) -> list[Unit]
     start = 0
     while start < count:
         end, at = reach[start], start
+        # What lies within may reach further itself: results of parallel calls come in several
+        # messages.
         while at < end:
             end = max(end, reach[at])
             at += 1
@@ -140,7 +145,9 @@ def untouchable(
     latest = next((unit for unit in reversed(all_units) if unit.exchange), None)
     if latest:
         kept.update(range(latest.start, latest.end))
+    # Its calls may wait for their results, so that it is no exchange yet.
     kept.update(range(all_units[-1].start, all_units[-1].end) if all_units else ())
+    # The caller's prefix goes last: it holds, whatever stands in it.
     return frozenset(kept - _background(all_parts) | set(range(min(prefix, count))))
 
 
@@ -202,6 +209,8 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
     spoken = sorted({*answers, *user_messages(conversation), *reminders})
     todo = [answered for answered in pairing.pairs if _TODO_TOOL.search(answered.call.name)]
     recently = spoken[max(len(spoken) - recent, 0) :]
+    # The latest of each kind, however old: without its last answer, or its list of what is to do, a
+    # model does the work again.
     critical = {*recently, *answers[-1:], *instructions[-1:], *reminders[-1:]}
     if todo:
         critical |= {todo[-1].call.message, todo[-1].result.message}

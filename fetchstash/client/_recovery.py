@@ -144,6 +144,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=problem_of(response))
 
+        # A synchronous caller waits in any case.
         large = is_async and is_large(request.messages)
         return await drive(self.steps(request), attempt, large=large)
 
@@ -212,6 +213,7 @@ class Recovery:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
         request = _as_request(request)
         state = self._state(request)
+        # Kept whole: a refusal for media decides again about all of them.
         original = request
         request = replace(original, messages=self._with_media(original, state)[0])
         first = Attempt(self._prepared(request, state))
@@ -298,6 +300,8 @@ class Recovery:
     ) -> Verdict:
         counted, limit = _counted(request, state, sent), verdict.limit
         learned = self._limits(request)
+        # Tokens a minute that one request exceeds alone ("Requested 15041 > Limit 6000"): waiting
+        # helps nothing, and it is the account's, not the model's window.
         if limit and verdict.rule_id == UNSATISFIABLE:
             stated = max(verdict.requested_input or 0, counted)
             self._ceilings.learn(request, int(limit * min(counted / stated, 1.0)), "tokens")
@@ -309,6 +313,7 @@ class Recovery:
             self._tell_limit(verdict, request, "doubted")
             verdict = replace(verdict, limit=None, requested_input=None)
         if verdict.limit is None:
+            # No limit was stated, so the smallest refused size is the only bound that is known.
             state.refused_at = min(counted, state.refused_at or counted)
             window = window_of(request)
             if window and window * WINDOW_SHARE <= counted and verdict.action == "rewrite":
@@ -317,6 +322,7 @@ class Recovery:
 
     def _learn_bytes(self, verdict: Verdict, request: Request, sent: Attempt) -> None:
         sizes = (size_in_bytes(sent.messages), size_in_bytes(request.fixed))
+        # A proxy's bound is on the whole body, of which tools and system prompt cannot shrink.
         limit = verdict.limit or int(sum(sizes) * UNKNOWN_SHARES["bytes"])
         self._ceilings.learn(request, max(limit - sizes[1], limit // 10), "bytes")
         self._tell_limit(verdict, request, "ceiling")
@@ -400,6 +406,8 @@ class Recovery:
             if window is None:
                 return reapply(messages, request.format, state, policy, self.prefix)
             output = request.output or policy.max_output or 0
+            # A quarter at most: who asks for the largest output of a model rarely gets one, and the
+            # messages need the room.
             reserve = json_tokens(request.fixed) + min(output, window // 4)
             compacted, report = compact(
                 messages,
@@ -426,6 +434,7 @@ class Recovery:
             return request.messages
         draft = Draft(request.messages, request.format, state, self.policy, self.prefix, "bytes")
         draft.reapply()
+        # Stubs of an earlier rewrite may have made it small enough: then nothing new is decided.
         if draft.size > ceiling * HEADROOM:
             shrink(draft, int(ceiling * BYTES_SHARE), draft.size, for_retry=True)
         return draft.result()
@@ -517,10 +526,12 @@ def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target
     if not verdict.limit:
         return Target(int(before * UNKNOWN_SHARES[unit]), unit)
     left = verdict.limit - (verdict.requested_output or 0)
+    # An output that leaves no tenth of the window for the input is a misread number.
     room = left if left * 10 >= verdict.limit else verdict.limit
     aim = room * HEADROOM
     if verdict.requested_input:
         scale = verdict.requested_input / max(before + (fixed or 0), 1)
+        # Unknown parts make the provider's count larger: they are no measure of ours.
         scale = min(scale, 1.0) if fixed is None else scale
         size = before - (verdict.requested_input - aim) / scale
     elif fixed is not None or unit == "bytes":

@@ -120,6 +120,8 @@ class Sizes:
         if isinstance(part.value, str):
             return self._digest(part.value)
         container = self._container(part)
+        # JSON holds no bare NUL (RFC 8259, section 7): no two lists of texts are joined to the
+        # same.
         return content_hash("\0".join([container.rest, *map(self._digest, container.texts)]))
 
     def has_media(self, part: Part) -> bool:
@@ -141,6 +143,7 @@ class Sizes:
                 plain, media = strip_media(plain, self._media_tokens)
             texts: list[str] = []
             rest = as_json(_without_long_texts(plain, texts))
+            # It holds the value itself: another object must not get its id.
             container = _Container(part.value, rest, texts, media)
             self._containers[id(part.value)] = container
         return container

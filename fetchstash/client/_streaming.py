@@ -44,6 +44,7 @@ Result = TypeVar("Result")
 
 def is_large(value: Any) -> bool:
     """Return whether a history holds more than ``LARGE_CHARS`` of text, and look no further."""
+    # This runs on the loop that it is to keep free, so it stops at the bound.
     chars, values, waiting = 0, 0, [value]
     while waiting and chars <= LARGE_CHARS and values <= LARGE_VALUES:
         current = waiting.pop()
@@ -59,6 +60,7 @@ def is_large(value: Any) -> bool:
 
 async def off_loop(function: Callable[..., Result], *args: Any, large: bool) -> Result:
     """Return ``function(*args)``, called in a thread if ``large`` and the loop is asyncio's."""
+    # Under trio asyncio.to_thread does not work: there the caller waits.
     if large and _in_asyncio():
         return await asyncio.to_thread(function, *args)
     return function(*args)
@@ -88,6 +90,7 @@ class Attempt:
 
     def sent_by(self, send: Send) -> Any:
         """Return what ``send`` returns for these messages."""
+        # Most functions that send take the messages alone.
         if self.max_output is None:
             return send(self.messages)
         return send(self.messages, max_output=self.max_output)
@@ -139,6 +142,7 @@ async def step(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> 
 def _step(steps: Steps, outcome: Outcome | None) -> Attempt | Outcome:
     try:
         return next(steps) if outcome is None else steps.send(outcome)
+    # Caught here: a StopIteration that leaves a thread cannot be set on its future (asyncio).
     except StopIteration as end:
         final: Outcome = end.value
         return final
@@ -254,6 +258,7 @@ class _Stream:
                 sent = attempt.sent_by(self._send)
                 self.stream = await sent if self._is_async and isawaitable(sent) else sent
                 self._events = aiter(self.stream) if self._is_async else iter(self.stream)
+            # SDKs raise here for a status of 400 or 413; with status 200 the refusal is an event.
             except Exception as error:
                 retry = await self._report(Outcome(error=error))
                 if retry is None:
@@ -264,6 +269,8 @@ class _Stream:
 
     async def _following(self) -> Any:
         """Return the next event that goes on to the reader, ``_END`` behind the last."""
+        # Held events are dropped if their attempt fails (`_open`), so that a reader who counts
+        # blocks never sees two beginnings.
         while not self._waiting or (self._held and not self._settled):
             event: Any = None
             retry = None
@@ -277,6 +284,7 @@ class _Stream:
                 if retry is None:
                     raise
             if retry is not None:
+                # Its connection goes back before the retry needs one of the client's pool.
                 await aclose(self.stream)
                 await self._open(retry)
             elif event is _END:
@@ -294,6 +302,7 @@ class _Stream:
         if problem is not None:
             return Outcome(self.stream, event=problem)
         self._reasoned = self._reasoned or reasons(said)
+        # A held reader gets its first events now, and cannot begin again.
         if commits(said) or (self._held and self._reasoned):
             return Outcome(self.stream)
         return None
@@ -311,6 +320,7 @@ class _Stream:
     async def _end(self) -> None:
         """Report that the stream ended, and what its last event says of the prompt."""
         await self._report(Outcome(self.stream))
+        # Once: a reader may ask an ended stream for another event.
         on_end, self._on_end = self._on_end, None
         if on_end:
             await off_loop(on_end, self._last, self._attempt, large=self._large)
@@ -365,6 +375,7 @@ class AsyncRecoveringStream(_Stream):
 
     async def close(self) -> None:
         """Close the SDK's stream."""
+        # Streams of OpenAI and Anthropic have close(), an asynchronous generator has aclose().
         closing = getattr(self.stream, "close", None) or getattr(self.stream, "aclose", None)
         if closing:
             await closing()

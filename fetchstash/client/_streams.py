@@ -148,6 +148,7 @@ def failure(event: Any) -> Any:
         return event
     if status == "failed" and get(event, "object") == "response":
         return event
+    # An answer with content that ends for its length was cut, and its prompt fitted.
     if commits(event):
         return None
     # An ordinary end is no failure. Mistral says model_length.
@@ -194,6 +195,7 @@ def _has_answer(thing: Any) -> bool:
         value = get(thing, name)
         if is_list(value) and name == "content":
             value = [block for block in value if get(block, "type") not in _REASONING_TYPES]
+        # Responses of HTTP clients have a method text().
         if value and not callable(value):
             return True
     return False

@@ -163,6 +163,7 @@ _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
     """Return the overflow stub of a result: a summary, key facts, and ``overflow_fallback``."""
     facts = facts_of(text)
+    # A result of fetchstash lies in the store already: its own reference is enough.
     kept = keep(offload, text, tool or "result", facts.artifact_ref)
     size = facts.size_bytes
     stub: dict[str, Any] = {
@@ -199,6 +200,7 @@ def _beginning(text: str, chars: int) -> str:
     shown = text[:chars]
     line_end = shown.rfind("\n") + 1
     shown = shown[:line_end] if line_end * 5 > chars * 4 else shown
+    # An open fence would make all that follows in the request fetched text.
     fence = _STUBS_FENCE.search(shown)
     if fence and f"</{fence[1]}>" not in shown:
         shown += f"\n</{fence[1]}>"
@@ -252,6 +254,7 @@ def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
     if isinstance(stub, str):
         return _text_block(stub, part.value) if part.kind == "opaque" else stub
     text = as_json(stub)
+    # OpenAI refuses the result of its own tools in any other form.
     match part.shape:
         case "shell":
             return [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]

@@ -117,6 +117,8 @@ class Blobs:
                     # By the descriptor: the name may be another file's by now.
                     os.fchmod(files[kind], 0o600)
             raw, text = files.get("raw", -1), files.get("text", -1)
+            # A caller's hash is taken for a file of its size alone: one that was written to since
+            # has another.
             if not _SHA256.fullmatch(sha256) or raw < 0 or os.fstat(raw).st_size != size:
                 sha256 = ""
             if min(raw, text) >= 0 and os.path.sameopenfile(raw, text):
@@ -272,6 +274,7 @@ class Blobs:
 
     def lend(self, blob: Blob, ref: str) -> Path:
         """Return a second name in the spool, which stays if the artifact goes meanwhile."""
+        # A hard link costs no copy, and the bytes never change under any name.
         path, link = self.path(blob.kind, blob.sha256), self.new_file()
         try:
             os.close(self.descriptor(blob))

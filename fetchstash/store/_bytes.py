@@ -70,6 +70,7 @@ class BlobCache(Blobs):
             self._used[blob.kind, blob.sha256] = time.time()
             self._bytes += blob.size
             uncounted = self._bytes - self._counted
+        # Other processes add files, too: to count all with each put would cost a stat of each.
         if self._bytes > self._max_bytes or uncounted > self._max_bytes * _COUNTED_SHARE:
             self._make_room()
 
@@ -131,6 +132,8 @@ class BlobCache(Blobs):
             for kind, name, size in self.files():
                 with contextlib.suppress(OSError):
                     used = self._used.get((kind, name))
+                    # What other processes read is not known here: the time of the write stands for
+                    # it.
                     used = used or self.path(kind, name).stat().st_mtime
                     files.append((used, kind, name, size))
             self._bytes = self._counted = sum(size for _, _, _, size in files)
@@ -162,6 +165,7 @@ class BucketBytes:
         """Write files side by side. The bucket has confirmed them when this returns."""
         uploads = [self._executor.submit(self._upload, *item) for item in files.items()]
         wait(uploads)
+        # Only now: an error that came out earlier would leave others writing for a put that failed.
         for upload in uploads:
             upload.result()
         for path, blob in files.items():
@@ -291,6 +295,7 @@ class BucketSource:
         data = self._bucket.read_range(_key(self._blob), start, end)
         if data is None:
             raise lost(self._ref)
+        # Fewer bytes than the catalogue knows: the object was replaced, or a proxy cut the answer.
         if len(data) != end - start:
             raise _altered(self._ref)
         return data
@@ -341,6 +346,7 @@ def open_bytes(limits: StoreLimits, bucket: Bucket | None) -> Bytes:
     """Return the bytes of a bucket, with a cache on this machine, or those of a folder."""
     if bucket is None:
         return Blobs.at(store_folder(limits) or limits.folder)
+    # Two buckets of one name at different endpoints must not share copies.
     name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
     cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
     return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))

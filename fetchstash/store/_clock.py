@@ -32,6 +32,7 @@ class StoreClock:
         A jump of more than a day is believed when a look at least an hour later confirms it. A look
         that does not confirm it shows that the earlier clock was wrong.
         """
+        # A clock that goes back changes nothing: what has expired may be deleted already.
         if not self.now or wall <= self.now + JUMP_SECONDS:
             return StoreClock(max(self.now, wall))
         if self.pending is not None and wall >= self.pending + SECOND_LOOK_SECONDS:
@@ -80,4 +81,6 @@ def believed_now(db: Db) -> float:
 
 def time_of_put(db: Db) -> float:
     """Return the time from which an artifact is kept, in seconds since 1970."""
+    # While a jump ahead is doubted the machine's time counts here: should the jump be confirmed, an
+    # artifact of meanwhile must not be found expired.
     return max(believed_now(db), time.time())

@@ -115,6 +115,8 @@ def _no_store(folder: Path) -> Ailment:
 
 
 def _sqlite() -> Iterator[Ailment]:
+    # 3.7.0 to 3.51.2: two writers at a checkpoint may lose commits. What Python links is often
+    # older.
     first, last = WAL_RESET_BUG
     if first <= sqlite3.sqlite_version_info <= last:
         what = (

@@ -133,6 +133,7 @@ class FolderObjects(Objects):
         made = self._make_folder(path.parent)
         beside = path.parent / f".{secrets.token_hex(8)}"
         try:
+            # O_EXCL follows no link and takes no file that is there (open(2)).
             fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
@@ -143,6 +144,8 @@ class FolderObjects(Objects):
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise
+        # A new name is on the disk when its folder is synced, and a new folder when the one above
+        # is (fsync(2)).
         for folder in {path.parent, *made}:
             sync_folder(folder)
 
@@ -157,6 +160,8 @@ class FolderObjects(Objects):
             for above, _, files in os.walk(self._folder / _below(folder), onerror=_raise)
             for name in files
         )
+        # Names that begin with a dot are the halves of writes that a crash ended, and the counts. A
+        # value that goes meanwhile is none.
         found = {name: self._value(name) for name in names if _KEY.fullmatch(name)}
         return {name: value for name, value in found.items() if value is not None}
 

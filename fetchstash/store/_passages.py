@@ -137,6 +137,7 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, b
                 end = feed + 1
             elif len(data) - position > PASSAGE_BYTES:
                 end = position + PASSAGE_BYTES
+                # A byte 10xxxxxx goes on with a character (RFC 3629, section 3).
                 while data[end] in CONTINUATION_BYTES:
                     end -= 1
             elif ended:
@@ -218,6 +219,8 @@ def prepare(db: sqlite3.Connection) -> None:
         if not db.execute(made).fetchone():  # nobody else did meanwhile
             for statement in (*_SCHEMA.split(";")[:-1], f"PRAGMA application_id = {_VERSION}"):
                 db.execute(statement)
+            # Another number for each index: who remembers that one is complete (`missing`) sees
+            # that it was dropped.
             db.execute(f"PRAGMA user_version = {secrets.randbits(31)}")
         db.execute("COMMIT")
     if db.execute("PRAGMA application_id").fetchone() != (_VERSION,):
@@ -240,6 +243,8 @@ def add(db: sqlite3.Connection, sha256: str, text: StoredText, expired: Callable
         )
         row = db.execute(known, (sha256,)).fetchone()
     number, language, indexed, line, dumped = row
+    # Ids go up one by one, so that a text is a range of them: FTS5 looks up ranges of rowids, and
+    # has no other column to choose by here.
     (next_id,) = db.execute("SELECT coalesce(max(id), 0) + 1 FROM passage").fetchone()
     stem, section, above, first = stems(language).__getitem__, None, "", next_id
     for count, piece in enumerate(passages(text, indexed, line, Section.load(dumped)), start=1):
@@ -318,6 +323,8 @@ def find(
             total += last - first + 1
             spans.append((first, last, number))
     asked, hits = _match(_rarest(forms, holding)), list[Hit]()
+    # Between the first and the last passage of a text that was indexed in steps there may be those
+    # of others.
     of_text = _HITS.format("AND words_of.rowid BETWEEN ? AND ? AND passage.text = ?")
     for span in spans:
         ranked = db.execute(f"{of_text} LIMIT {CANDIDATES}", (asked, *span, HEADING_WEIGHT))

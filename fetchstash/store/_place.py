@@ -66,6 +66,8 @@ class Sidecars:
         """
         path = self._spool / f"{record['ref']}.facts"
         try:
+            # Not synced: the catalogue is what was promised, and repair writes lost sidecars from
+            # it.
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(fd, "wb") as file:
                 file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
@@ -163,6 +165,7 @@ class Place:
         if self._presence.is_current():
             return
         with self._opening:
+            # Another thread may have opened it meanwhile.
             if not self._presence.is_current():
                 moved, self._presence = self._presence, self._open()
                 moved.close()
@@ -170,6 +173,7 @@ class Place:
     def _open(self) -> Presence:
         refuse_foreign(self.path)
         refuse_folders(self.path)
+        # First of all: from here on nobody removes the folder.
         presence = Presence(self.path / "in-use", when_alone=self._begin)
         try:
             refuse_network(self.path)
@@ -177,6 +181,8 @@ class Place:
             refuse_disabled_locks(self.path / "lock")
             self.catalog.prepare()
             with self.catalog.reading() as db:
+                # Before the first put: with a lost catalogue and no key no URL would be found
+                # again.
                 self.sidecars.keep_key(rows.url_keys(db)[0])
                 now = clock(db).now
             sync_folder(self.path)
@@ -205,6 +211,7 @@ class Place:
             return
         if self._lease:
             self._lease.close()
+        # A run may have any name, longer than a file's or with a slash in it.
         path = self._leases / hashlib.sha256(self._run.encode()).hexdigest()[:32]
         self._lease = Presence(path)
         path.write_text(self._run, encoding="utf-8")
@@ -235,6 +242,7 @@ class Place:
         """Remove the store, and the folder if nothing else is in it."""
         self.blobs.sweep_spool(math.inf)
         for path in (self.path / name for name in _OWN_NAMES):
+            # No symbolic link: rmtree refuses to follow one, and this store makes none.
             if path.is_dir():
                 shutil.rmtree(path)
             else:  # at last "in-use", for which others wait: they see that it is gone

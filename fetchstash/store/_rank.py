@@ -93,6 +93,7 @@ def words(text: str) -> list[str]:
         found = list[str]()
         for word in _word().findall(text.casefold()):
             if _RUN.match(word):
+                # These scripts put no space between words, so pairs of characters stand for them.
                 found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
             else:
                 found.append(word)
@@ -124,6 +125,7 @@ class Stems(dict[str, str]):
         self._lock = Lock()  # a stemmer is one thread's at a time
 
     def __missing__(self, word: str) -> str:
+        # All at once: an order of use would cost a step with each look-up.
         if len(self) > _MOST_STEMS:
             self.clear()
         with self._lock:
@@ -141,6 +143,8 @@ def stems(language: str) -> Stems:
 MAX_TERMS = 32
 MAX_SECONDS = 2.0
 PATIENCE = 4
+# The usual constants of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009),
+# which FTS5 has, too: candidates and ranks follow one formula.
 K1, B = 1.2, 0.75
 HEADING_WEIGHT = 2.0
 """Of a word in a heading above a passage, over one in the passage."""
@@ -187,6 +191,7 @@ class Query:
         """Return each word, with what its other forms begin with."""
         for word in self.words:
             stem = min((stems(name)[word] for name in self._languages), key=len)
+            # Snowball makes "studi" of "study" and "studies": what both words begin with is "stud".
             yield word, stem.rstrip("iy") if len(stem) > 4 else stem
 
     def hit_offset(self, passage: "Candidate") -> int:
@@ -220,6 +225,8 @@ class Statistics:
     def weights(self) -> list[float]:
         """How much each word says, by its rareness."""
         total = max(self.passages, *self.holding)
+        # With 1 added, so that a word of more than half of the passages does not count against
+        # them.
         return [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in self.holding]
 
 
@@ -257,6 +264,7 @@ class Candidate:
         norm = K1 * (1 - B + B * len(self.terms) / average)
         score = held = 0.0
         for term, weight in zip(asked, weights, strict=True):
+            # Once, however often headings say it: chapter and section repeat each other.
             if n := counts[term] + HEADING_WEIGHT * min(above[term], 1):
                 score += weight * n * (K1 + 1) / (n + norm)
                 held += weight
@@ -312,6 +320,7 @@ def best_of(
     for score, candidate in scored:
         if len(best) == limit or score < _WEAK * scored[0][0]:
             break
+        # Copies score alike, so that only neighbours are compared: all with all takes the square.
         if not any(_are_alike(candidate, other) for known, other in best if known < score * 1.2):
             best.append((score, candidate))
     return best

@@ -97,6 +97,7 @@ class TextReader:
 
         Where one is, ``work`` begins anew in a thread.
         """
+        # Reads that never wait would let no other task run, nor be cancelled.
         await lowlevel.checkpoint()
         try:
             with translate_errors():
@@ -177,6 +178,8 @@ def compile_pattern(query: GrepQuery) -> Pattern:
     pattern = query.pattern.encode("utf-8", "surrogatepass")
     options = re2.Options()
     options.log_errors = False
+    # A match within one line: the text may then be searched in pieces that end at line feeds.
+    # Groups would cost time, and nobody asks for them.
     options.never_nl = True
     options.never_capture = True
     options.case_sensitive = not query.ignore_case
@@ -293,6 +296,7 @@ def _pieces(text: StoredText, length: int) -> Iterator[_Piece]:
     base, data = 0, b""
     while position < size:
         if base + len(data) < min(position + length + 1, size):
+            # One byte before the piece is its context: ^ and \b look at it.
             base = max(position - 1, 0)
             data = text.read(base, base + max(WINDOW, length + 2))
         start = position - base
@@ -302,6 +306,7 @@ def _pieces(text: StoredText, length: int) -> Iterator[_Piece]:
             return
         feed = data.rfind(b"\n", start, limit)
         yield _Piece(data, base, start, limit if feed < 0 else feed)
+        # Pieces of a long line overlap, so that a match across a cut is whole in the next one.
         position = base + (limit - length // 4 if feed < 0 else feed + 1)
 
 

@@ -43,6 +43,7 @@ def due(db: Db, limits: StoreLimits, most: int | None = EVICTIONS_PER_PUT) -> li
 def _due(db: Db, now: float, limits: StoreLimits) -> Iterator[Removed]:
     artifacts, size = db.execute("SELECT artifacts, bytes FROM total").fetchone()
     unpinned = "SELECT ref, bytes FROM artifact WHERE pinned = 0 AND expires_at"
+    # The overdue first, within the limits or not: they may be all that has to go.
     for ref, freed in db.execute(f"{unpinned} <= ?", (now,)):
         artifacts, size = artifacts - 1, size - freed
         yield Removed(ref, freed, "age")

@@ -147,6 +147,7 @@ class FileSource:
         with self._lock:
             self._check_open()
             data = self._read_at(start, end - start)
+            # pread(2) may return less than is there.
             while 0 < len(data) < end - start:
                 more = self._read_at(start + len(data), end - start - len(data))
                 if not more:
@@ -171,6 +172,7 @@ class FileSource:
             raise NotCached from error
         finally:
             self._lock.release()
+        # The rest is not in the page cache (preadv2(2)), or behind the end: a thread finds out.
         if count < len(data):
             raise NotCached
         return bytes(data)
@@ -239,6 +241,7 @@ class StoredText:
         known = first + len(data)
         if known < end:
             data += self._source.read(known, end)
+            # The index was made of more: nobody may take half of a text for all of it.
             if len(data) < end - first:
                 raise _altered()
             if len(data) <= _KEPT_BYTES:
@@ -262,6 +265,7 @@ class StoredText:
         start, end = max(start, 0), min(end, self.index.size)
         if start >= end:
             return ""
+        # A character has four bytes at the most (RFC 3629): three more on both sides complete any.
         from_ = max(start - 3, 0)
         data = self.read(from_, end + 3)
         left, right = start - from_, end - from_
@@ -351,6 +355,8 @@ def _after_feeds(data: bytes, feeds: int) -> int:
 
 def _decode(data: bytes) -> str:
     """Decode bytes, without the halves of characters at both ends."""
+    # A block begins and ends where it likes: halves at both ends belong to its neighbours. Anything
+    # else that is no UTF-8 is damage, as put refused it.
     text = data.lstrip(CONTINUATION_BYTES)
     try:
         return text.decode("utf-8")
@@ -362,6 +368,8 @@ def _decode(data: bytes) -> str:
 
 def _count(data: bytes) -> int:
     """Return how many characters begin in ``data``."""
+    # bytes.translate deletes what goes on with a character, without decoding it; what is left are
+    # first bytes.
     return len(data) if data.isascii() else len(data.translate(None, CONTINUATION_BYTES))
 
 
