@@ -1,6 +1,6 @@
 """Count the tokens that reach a model from real MCP servers, with the gateway and without it.
 
-    python -P bench/gateway.py        (or scripts/ci gateway)
+    python -P bench/gateway.py [--short]        (or scripts/ci gateway)
 
 Installs the servers: filesystem, everything, memory, sequential-thinking, postgres, Playwright and
 three MCP Apps from npm, git and sqlite from PyPI, with the PostgreSQL and the Chromium of Debian.
@@ -8,7 +8,8 @@ Each task is a call whose result holds an answer. Without the gateway the whole 
 model; with it the preview, and the result of one artifact_grep where the answer is not in the
 preview. Then the tokens of all servers' tools as a host lists them, bare and behind gateways; their
 lists and results beside those of the bare server, byte by byte; and the times of a short call, a
-long result and the start. Ends with 1 if an answer is not found or anything differs.
+long result and the start; --short leaves out the times and the gateway for each server. Ends with 1
+if an answer is not found or anything differs.
 """
 
 import asyncio
@@ -138,7 +139,7 @@ def cost(tools: list[dict[str, Any]]) -> int:
     return count(json.dumps([{key: tool.get(key) for key in kept} for tool in tools])).tokens
 
 
-def listed(known: Mapping[str, list[str]], data: Path) -> None:
+def listed(known: Mapping[str, list[str]], data: Path, *, short: bool) -> None:
     """Print the tokens of the tools of all servers: bare, and behind gateways."""
     one = entry_of(known, {})
     ways: dict[str, list[tuple[list[str], dict[str, str]]]] = {
@@ -147,6 +148,8 @@ def listed(known: Mapping[str, list[str]], data: Path) -> None:
         "one gateway": [(GATEWAY, one)],
         "one gateway, lean": [(GATEWAY, {**one, "FETCHSTASH_WRAP_LEAN": "true"})],
     }
+    if short:
+        del ways["a gateway for each"]
     print(f"\ntools of {len(known)} servers: {', '.join(known)}")
     for way, runs in ways.items():
         tools: list[dict[str, Any]] = []
@@ -204,16 +207,18 @@ def starts(name: str, words: list[str], data: Path) -> None:
     shown(f"start of {name}", times)
 
 
-def measure(folder: Path, url: str) -> int:
-    """Print all of it; return the exit code."""
+def measure(folder: Path, url: str, *, short: bool) -> int:
+    """Print all of it; return the exit code. ``short``: without what only measures time."""
     install()
     data = folder.resolve() / "data"
     data.mkdir()
     fill(data)
     known = servers(data)
     good = tokens(known, data, url)
-    listed(known, data)
+    listed(known, data, short=short)
     good = same(known, data, url) and good
+    if short:
+        return 0 if good else 1
     if "sqlite" in known:
         latency(known["sqlite"], data, "list_tables", {}, CALLS)
     if "filesystem" in known:
@@ -227,10 +232,11 @@ def measure(folder: Path, url: str) -> int:
 
 
 async def main() -> int:
-    options(__doc__)
+    short: bool = options(__doc__, short=False).short
     with tempfile.TemporaryDirectory() as folder:
         async with Site({"/prices.html": Document("text/html", PRICES.encode())}) as site:
-            return await asyncio.to_thread(measure, Path(folder), site.url("/prices.html"))
+            url = site.url("/prices.html")
+            return await asyncio.to_thread(measure, Path(folder), url, short=short)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""Try the gateway on real MCP servers: bench/gateway.py, whose differences fail here."""
+"""Try the gateway on real MCP servers: bench/gateway.py, whose differences fail here.
+
+    scripts/ci gateway [--short]
+
+CI runs it short: its times are for quiet machines.
+"""
 
 import asyncio
 import sys

@@ -8,8 +8,8 @@ PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback
 is skipped aloud. Every store passes the tests of any store, then a torture that kills its replicas
 and freezes it, then the deletion of a person, of whom nothing may be left on three replicas, then
 three replicas of the service behind nginx; first the torture on a folder, the bugs that it must
-find, and a database that is away. A short run tries the first alone on Azurite. Exit code: how many
-failed.
+find, and a database that is away. A short run tries the first alone on Azurite, and deletes a
+person on a folder only where there is no Ceph. Exit code: how many failed.
 """
 
 import os
@@ -106,7 +106,7 @@ def try_folder(parts: Sequence[str], *, short: bool) -> int:
         good.append(call("the database of the page, TLS and PgBouncer", [DATABASE]))
         seconds = ["--seconds", "15"] if short else []
         good.append(call("the database is away", [AWAY, *seconds]))
-    if "leaving" in parts:
+    if "leaving" in parts and not (short and debian("radosgw", *CEPH)):
         good.append(call("a folder: a person is deleted", [LEAVING]))
     return good.count(False)
 
