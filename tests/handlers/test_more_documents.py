@@ -413,7 +413,7 @@ def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
         "# Results\n\n"
         "Sales rose by 12 % in Łódź and “Zürich”.\n\n"
         "A line\nbroken, then a tab\tand a  end.\n\n"
-        "- First item\n- Second item\n- Step one\n\n"
+        "- First item\n- Second item\n1. Step one\n\n"
         "| Town | Sales | Note |\n| --- | --- | --- |\n| Łódź | 12 |  |\n| Zürich | 7 | low |\n\n"
         "## Outlook\n\n"
         "日本語 and emoji 😀 at the end.\n\n"

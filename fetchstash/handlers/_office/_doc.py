@@ -20,7 +20,10 @@ from typing import NamedTuple
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
+from fetchstash.handlers._office._common import item_mark
+from fetchstash.handlers._office._doc_lists import DocStyles, lists_of
 from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
+from fetchstash.handlers._office._word_styles import Numbering
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._symbols import is_symbol_font, seen, without_private
@@ -52,6 +55,7 @@ _MAX_FORMS = 10_000
 # Stands for the data of a form in the code of its field: one character, as in the document.
 _FORM = 0x10_0000
 _LIST, _LIST_LEVEL, _OUTLINE = 0x460B, 0x260A, 0x2640
+_NO_LIST, _DEEPEST = 0xF801, 8
 # Bytes of a property's value, by the upper three bits of its number (section 2.2.5.1); 6: the first
 # byte of the value says it.
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
@@ -172,12 +176,17 @@ def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
-        signs = _Signs(_fonts(_at(stream, table, _FONTS_AT)), file.read("Data"))
+        fonts = _fonts(_at(stream, table, _FONTS_AT))
+        signs = _Signs(fonts, file.read("Data"))
     except (struct.error, IndexError):
         raise OfficeReason.DAMAGED_DOCUMENT.error() from None
     text, hidden = _text(stream, pieces, runs, signs)
     extracted.learn(hidden_removed=hidden)
-    writer = _Writer(forms=signs.forms)
+    writer = _Writer(
+        styles=DocStyles(stream, table, _properties),
+        numbering=lists_of(stream, table, _properties, fonts),
+        forms=signs.forms,
+    )
     start = 0
     for label, length in zip(_TEXTS, lengths, strict=True):
         end = start + max(length, 0)
@@ -405,6 +414,8 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
 class _Writer:
     """Writes paragraphs into ``prose``. A field may span several of them."""
 
+    styles: DocStyles
+    numbering: Numbering
     prose: Prose = field(default_factory=Prose)
     forms: Sequence[Form] = ()
     _noted: set[str] = field(default_factory=set[str])
@@ -417,22 +428,48 @@ class _Writer:
         """Write a paragraph that ends with ``mark``."""
         properties = look.properties
         text = self._shown(content)
-        if properties.get(_IN_TABLE) or mark == _CELL_END:
-            self._take_cell(text, mark, is_row_end=bool(properties.get(_ROW_END)))
+        in_table = bool(properties.get(_IN_TABLE)) or mark == _CELL_END
+        is_row_end = in_table and bool(properties.get(_ROW_END))
+        item, place = self._item(look) if text and not is_row_end else ("", 0)
+        sign = item.removeprefix("-").strip()
+        if in_table:
+            self._take_cell(f"{sign} {text}".strip(), mark, is_row_end=is_row_end)
             return
         self.end_table()
-        level = look.style if look.style in _HEADINGS else properties.get(_OUTLINE, 9) + 1
+        level = self._level(look)
         if label:
             labelled = f"{label}: {text}" if text else ""
             if labelled not in self._noted:  # each section repeats the headers
                 self._noted.add(labelled)
                 self.prose.paragraph(labelled)
         elif level in _HEADINGS:
-            self.prose.heading(text, level)
-        elif properties.get(_LIST):
-            self.prose.item(text, properties.get(_LIST_LEVEL, 0))
+            self.prose.heading(f"{sign} {text}", level)
+        elif item:
+            self.prose.item(text, place, item_mark(item))
         else:
             self.prose.paragraph(text)
+
+    def _level(self, look: _Look) -> int:
+        """Return the level of a heading; for text one that no heading has."""
+        if look.style in _HEADINGS:
+            return look.style
+        outline = look.properties.get(_OUTLINE)
+        if outline is None:
+            outline = self.styles.value(look.style, _OUTLINE, 9)
+        return self.styles.title_level(look.style) or outline + 1
+
+    def _item(self, look: _Look) -> tuple[str, int]:
+        """Return the label of an item of a list ("" for other text), and the level in its list."""
+        of_style = self.styles.value
+        number = look.properties.get(_LIST)
+        place = look.properties.get(_LIST_LEVEL)
+        if number is None:
+            number = of_style(look.style, _LIST, 0)
+        if place is None:
+            place = of_style(look.style, _LIST_LEVEL, 0)
+        place = min(place, _DEEPEST)
+        # Negative numbers were taken out of their list (section 2.6.2, sprmPIlfo).
+        return ("", 0) if number >= _NO_LIST else (self.numbering.mark(str(number), place), place)
 
     def end_table(self) -> None:
         """Write the open table."""

@@ -18,7 +18,13 @@ from fetchstash.handlers._office._ooxml import (
     write_chart,
     write_diagram,
 )
-from fetchstash.handlers._office._word_styles import OFF, OUTLINE_LEVELS, Numbering, Styles
+from fetchstash.handlers._office._word_styles import (
+    OFF,
+    OUTLINE_LEVELS,
+    Numbering,
+    Styles,
+    numbering_of,
+)
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._symbols import is_symbol_font, seen
@@ -72,7 +78,7 @@ class DocxHandler(BesideParts):
                 chain.from_iterable(map(package.tags, dict.fromkeys(targets[kind])))
                 for kind in ("styles", "numbering")
             )
-            document = _Document(package, Styles(styles), Numbering(numbering), beside)
+            document = _Document(package, Styles(styles), numbering_of(numbering), beside)
             prose = document.prose
             for part in dict.fromkeys(targets["comments"]):
                 package.read_small(part, _Reader(document, part, is_comments=True))

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fetchstash.handlers._office._common import MAX_LABEL, number
 from fetchstash.handlers._prose import numeral
@@ -77,7 +77,7 @@ class Styles:
 
 
 @dataclass(slots=True)
-class _Level:
+class Level:
     """A level of a list; ``label`` is its text, in which "%2" stands for a number of level 1."""
 
     label: str
@@ -88,48 +88,21 @@ class _Level:
     restarts: bool = True
 
 
+@dataclass(slots=True)
 class Numbering:
-    """The formats of lists (ECMA-376-1, section 17.9), and the counts of their items."""
+    """The formats of lists (ECMA-376-1, section 17.9), and the counts of their items.
 
-    def __init__(self, tags: Iterable[Tag]) -> None:
-        self._levels: dict[tuple[str, int], _Level] = {}  # by abstract list
-        self._own: dict[tuple[str, int], _Level] = {}  # by list, where they are not the abstract's
-        self._overrides: dict[tuple[str, int], int] = {}  # first numbers, by list and level
-        self._abstract_of: dict[str, str] = {}
-        self._counts: dict[str, list[int]] = defaultdict(lambda: [0] * _LEVELS)
-        abstract = list_id = ""
-        level = 0
-        opened = _Level("")  # what stands within no level of a list says nothing
-        for name, get in tags:
-            match name:
-                case "abstractNum":
-                    abstract, list_id = get("abstractNumId"), ""
-                case "lvl":
-                    level = number(get("ilvl"))
-                    opened = _Level(f"%{level + 1}.")
-                    (self._own if list_id else self._levels)[list_id or abstract, level] = opened
-                case "numFmt":
-                    opened.format = get("val")
-                case "start":
-                    opened.start = number(get("val"), 1)
-                case "lvlText":
-                    opened.label = get("val")[:MAX_LABEL]
-                case "isLgl":
-                    opened.is_legal = get("val") not in OFF
-                case "lvlRestart":
-                    opened.restarts = get("val") != "0"
-                case "rFonts":
-                    opened.font = get("ascii") or get("hAnsi")
-                case "num":
-                    list_id = get("numId")
-                case "abstractNumId":
-                    self._abstract_of[list_id] = get("val")
-                case "lvlOverride":
-                    level = number(get("ilvl"))
-                case "startOverride":
-                    self._overrides[list_id, level] = number(get("val"), 1)
-                case _:
-                    pass
+    ``abstract_of`` is the abstract list of each list. ``levels`` are by abstract list and level,
+    ``own`` and ``first_numbers`` by list and level, where they differ from those.
+    """
+
+    levels: dict[tuple[str, int], Level] = field(default_factory=dict[tuple[str, int], Level])
+    own: dict[tuple[str, int], Level] = field(default_factory=dict[tuple[str, int], Level])
+    first_numbers: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    abstract_of: dict[str, str] = field(default_factory=dict[str, str])
+    _counts: dict[str, list[int]] = field(
+        default_factory=lambda: defaultdict[str, list[int]](lambda: [0] * _LEVELS)
+    )
 
     def mark(self, list_id: str, level: int) -> str:
         """Return the label of the next item ("-", "- ✓", "3.", "b)", "§ 1.2").
@@ -142,9 +115,9 @@ class Numbering:
         if opened.format in {"bullet", "none"}:
             sign = telling_bullet(opened.label, opened.font)
             return f"- {sign}" if sign else "-"
-        counts = self._counts[self._abstract_of.get(list_id, "")]
+        counts = self._counts[self.abstract_of.get(list_id, "")]
         # A list that starts anew does so at its first item; lists of one kind count on otherwise.
-        if (first := self._overrides.pop((list_id, level), None)) is not None:
+        if (first := self.first_numbers.pop((list_id, level), None)) is not None:
             counts[level] = first - opened.start
         counts[level] += 1
         for below in range(level + 1, _LEVELS):
@@ -161,13 +134,53 @@ class Numbering:
 
         return _NUMBER.sub(shown, opened.label).strip() or "-"
 
-    def _level(self, list_id: str, level: int) -> _Level:
-        own = self._own.get((list_id, level))
-        abstract = self._abstract_of.get(list_id, "")
-        return own or self._levels.get((abstract, level), _NO_LEVEL)
+    def _level(self, list_id: str, level: int) -> Level:
+        own = self.own.get((list_id, level))
+        abstract = self.abstract_of.get(list_id, "")
+        return own or self.levels.get((abstract, level), _NO_LEVEL)
 
 
-_NO_LEVEL = _Level("", format="bullet")
+def numbering_of(tags: Iterable[Tag]) -> Numbering:
+    """Return the lists of a numbering part (section 17.9)."""
+    numbering = Numbering()
+    abstract = list_id = ""
+    level = 0
+    opened = Level("")  # what stands within no level of a list says nothing
+    for name, get in tags:
+        match name:
+            case "abstractNum":
+                abstract, list_id = get("abstractNumId"), ""
+            case "lvl":
+                level = number(get("ilvl"))
+                opened = Level(f"%{level + 1}.")
+                levels = numbering.own if list_id else numbering.levels
+                levels[list_id or abstract, level] = opened
+            case "numFmt":
+                opened.format = get("val")
+            case "start":
+                opened.start = number(get("val"), 1)
+            case "lvlText":
+                opened.label = get("val")[:MAX_LABEL]
+            case "isLgl":
+                opened.is_legal = get("val") not in OFF
+            case "lvlRestart":
+                opened.restarts = get("val") != "0"
+            case "rFonts":
+                opened.font = get("ascii") or get("hAnsi")
+            case "num":
+                list_id = get("numId")
+            case "abstractNumId":
+                numbering.abstract_of[list_id] = get("val")
+            case "lvlOverride":
+                level = number(get("ilvl"))
+            case "startOverride":
+                numbering.first_numbers[list_id, level] = number(get("val"), 1)
+            case _:
+                pass
+    return numbering
+
+
+_NO_LEVEL = Level("", format="bullet")
 _NUMBER = re.compile("%([1-9])")
 _KINDS = {"lowerRoman": "i", "upperRoman": "I", "lowerLetter": "a", "upperLetter": "A"}
 
