@@ -398,6 +398,46 @@ def test_headers_and_footers_of_pages_stand_once_at_the_end(read: Read) -> None:
     assert read("rtf", data)[1] == ("One.\n\nTwo.\n\nHeader: Annual report\n\nFooter: Page 1\n\n")
 
 
+def test_notes_comments_and_boxes_of_rtf_leave_their_paragraph_whole(read: Read) -> None:
+    note = r"{\super\chftn{\footnote\pard\plain\chftn  A note.\par Its end.}}"
+    words = r"{\*\atrfstart 1}120 euros{\*\atrfend 1}"
+    comment = r"{\*\atnid A}{\*\atnauthor Ann}\chatn{\*\annotation{\*\atnref 1}\pard\plain Net\par or gross?}"
+    box = r"{\shp{\*\shpinst{\sp{\sn fillColor}{\sv 1}}{\shptxt\pard In a box\par Two\par}}{\shprslt{\*\do In a box}}}"
+    cells = rf"\pard\intbl {words}{comment} a day\cell b{note}\cell\row"
+    text = rf"\pard The{note} fee is {words}{comment} a day.\par {box}Below.\par{cells}{cells}\pard end\par"
+    assert read("rtf", rf"{{\rtf1 {text}}}".encode())[1] == (
+        "The[^1] fee is 120 euros a day.\n\n"
+        'Comment by Ann on "120 euros": Net or gross?\n\n'
+        "Below.\n\n"
+        "In a box\nTwo\n\n"
+        '| 120 euros a day Comment by Ann on "120 euros": Net or gross? | b[^2] |\n'
+        "| --- | --- |\n"
+        '| 120 euros a day Comment by Ann on "120 euros": Net or gross? | b[^3] |\n\n'
+        "end\n\n"
+        "[^1]: A note. Its end.\n\n[^2]: A note. Its end.\n\n[^3]: A note. Its end.\n\n"
+    )
+
+
+def test_a_form_field_of_rtf_keeps_its_own_entries_and_state(read: Read) -> None:
+    def form(code: str, data: str) -> str:
+        return rf"{{\field{{\*\fldinst {code}{{\*\formfield{{{data}}}}}}}{{\fldrslt}}}} "
+
+    fields = (
+        form("FORMCHECKBOX", r"\fftype1\ffres1")
+        + form("FORMDROPDOWN", r"\fftype2\ffres0{\*\ffl Low}{\*\ffl High}")
+        + form("FORMDROPDOWN", r"\fftype2\ffres1{\*\ffl Rome}{\*\ffl Oslo}")
+        + form("FORMCHECKBOX", r"\fftype1\ffdefres0")
+        + r"{\field{\*\fldinst TIME}{\fldrslt}}"
+    )
+    assert read("rtf", rf"{{\rtf1 {fields}\par}}".encode())[1] == "[x] Low Oslo [ ]\n\n"
+
+
+def test_a_box_to_tick_without_its_state_is_named(read: Read) -> None:
+    # As LibreOffice writes it, be it ticked or not.
+    field = rb"{\field{\*\fldinst { FORMCHECKBOX }}{\fldrslt {}}}"
+    assert read("rtf", rb"{\rtf1 " + field + rb" signed\par}")[1] == "[checkbox] signed\n\n"
+
+
 # --- Word and PowerPoint 97 to 2003; encrypted, older and damaged files are reported.
 
 # Converted by LibreOffice 7.4 from files by python-docx and python-pptx.
@@ -409,7 +449,7 @@ TALK = lzma.decompress((DATA / "talk.ppt.xz").read_bytes())
 def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
     extracted, text = read("old_office", REPORT)
     assert text == (
-        "Quarterly report\n\n"
+        "# Quarterly report\n\n"
         "# Results\n\n"
         "Sales rose by 12 % in Łódź and “Zürich”.\n\n"
         "A line\nbroken, then a tab\tand a  end.\n\n"

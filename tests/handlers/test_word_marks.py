@@ -319,9 +319,19 @@ def test_a_comment_stands_behind_its_paragraph_with_the_words_that_it_is_about(r
     {
         "b-01-checkbox.doc.xz": ["[x] Inherited", "[ ] Not applicable", "Priority: Urgent\n"],
         "b-09-sym.doc.xz": ["✓ passed; ✗ failed; A → B; ≥5 µm;α≤0.05"],
+        "lists.doc.xz": [
+            "I. one\n  a) two\n  b) three\nII. four\n",
+            "Part 1 one\n  1.1 two\n  1.2 three\nPart 2 four\n",
+            "- one\n  - two\n",
+            "| A | 1. one |\n",
+            '| B | c 41 Comment by Ann Łódź on "41": 😀 why |\n',
+            "# III. A heading\n",
+            'day.\n\nComment by Bob on "120 euros": Really so?\n\nAll',
+            "All of it.\n\nComment by Bob: Yes.\n",
+        ],
     }.items(),
 )
-def test_a_document_of_word_97_has_its_signs_and_forms(
+def test_a_document_of_word_97_has_its_signs_forms_labels_and_comments(
     read: Read, name: str, words: list[str]
 ) -> None:
     """LibreOffice made them of the DOCX."""

@@ -11,9 +11,10 @@ import struct
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
 from fetchstash.handlers._office._common import item_mark
+from fetchstash.handlers._office._doc_comments import CommentLines, comments_of
 from fetchstash.handlers._office._doc_lists import DocStyles, lists_of
 from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
 from fetchstash.handlers._office._word_styles import Numbering
@@ -62,7 +64,8 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
 # The fixed numbers of the styles "heading 1" to "heading 9" (section 2.9.271).
 _HEADINGS = range(1, 10)
 # Labels of the texts behind the main one. Macros and text boxes of headers (None) are left out.
-_TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
+_COMMENT = "Comment"
+_TEXTS = ("", "Footnote", "Header or footer", None, _COMMENT, "Endnote", "Text box", None)
 
 _CELL_END = "\x07"
 _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
@@ -187,15 +190,19 @@ def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         numbering=lists_of(stream, table, _properties, fonts),
         forms=signs.forms,
     )
+    of_comments = sum(max(length, 0) for length in lengths[: _TEXTS.index(_COMMENT)])
+    comments = CommentLines(comments_of(stream, table), text, of_comments)
     start = 0
     for label, length in zip(_TEXTS, lengths, strict=True):
         end = start + max(length, 0)
-        if label is not None:
+        if label is not None and not (label == _COMMENT and comments.are_told):
             for place, content, mark in _split(text, start, min(end, len(text))):
                 piece = pieces[max(bisect_right(pieces, place, key=_start) - 1, 0)]
                 fc = piece.fc + (place - piece.start) * piece.width
                 at = bisect_right(paragraphs, fc, key=_start) - 1
-                writer.take(content, mark, paragraphs[at] if at >= 0 else _Look(0), label)
+                look = paragraphs[at] if at >= 0 else _Look(0)
+                beside = partial(comments.until, place) if not label else None
+                writer.take(content, mark, look, label, beside)
                 yield from writer.prose.full()
         start = end
     writer.end_table()
@@ -424,16 +431,25 @@ class _Writer:
     _row: list[str] = field(default_factory=list[str])
     _cell: list[str] = field(default_factory=list[str])
 
-    def take(self, content: str, mark: str, look: _Look, label: str) -> None:
-        """Write a paragraph that ends with ``mark``."""
+    def take(
+        self,
+        content: str,
+        mark: str,
+        look: _Look,
+        label: str,
+        beside: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        """Write a paragraph that ends with ``mark``, and what ``beside`` says of its text."""
         properties = look.properties
         text = self._shown(content)
         in_table = bool(properties.get(_IN_TABLE)) or mark == _CELL_END
         is_row_end = in_table and bool(properties.get(_ROW_END))
         item, place = self._item(look) if text and not is_row_end else ("", 0)
         sign = item.removeprefix("-").strip()
+        lines = beside(text) if beside else ()
         if in_table:
-            self._take_cell(f"{sign} {text}".strip(), mark, is_row_end=is_row_end)
+            labelled = f"{sign} {text}".strip()
+            self._take_cell("\n".join([labelled, *lines]), mark, is_row_end=is_row_end)
             return
         self.end_table()
         level = self._level(look)
@@ -448,6 +464,8 @@ class _Writer:
             self.prose.item(text, place, item_mark(item))
         else:
             self.prose.paragraph(text)
+        for line in lines:
+            self.prose.paragraph(line)
 
     def _level(self, look: _Look) -> int:
         """Return the level of a heading; for text one that no heading has."""

@@ -10,6 +10,8 @@ _ANCHOR = re.compile(r"""\\l\s+["“]?([^"”\s]+)""", re.IGNORECASE)
 _SYMBOL = re.compile(r"\s*SYMBOL\s+(0x[0-9a-f]{1,5}|\d{1,6})\b(.*)", re.IGNORECASE | re.DOTALL)
 _FONT = re.compile(r"""\\f\s+(?:["“]([^"”]*)["”]|(\S+))""", re.IGNORECASE)
 _EQUATION = re.compile(r"\s*EQ\s+(\S.*)", re.DOTALL)
+# LibreOffice writes into RTF that there is a box, but not whether it is ticked.
+_BOX = "[checkbox]"
 _MAX_CODE = 4_000
 _MAX_ENTRIES = 1_000
 # What stands for the default where a person chose nothing ([MS-DOC], section 2.9.78).
@@ -70,5 +72,7 @@ class Field:
             name = (font[1] or font[2]) if font else ""
             in_range = 0x20 <= code < 0x110000 and not 0xD800 <= code < 0xE000
             return seen(chr(code), name) if in_range else ""
+        if self.code.split(maxsplit=1)[:1] == ["FORMCHECKBOX"]:
+            return _BOX
         equation = _EQUATION.match(self.code)
         return equation[1].strip() if equation else ""

@@ -1,16 +1,15 @@
 """RTF: the text of a document, without its styles (Rich Text Format specification 1.9.1)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field as dataclass_field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import MAX_LABEL, item_mark
+from fetchstash.handlers._office._common import MAX_LABEL, comment_line, item_mark
 from fetchstash.handlers._office._fields import CHOSE_NONE, Field, Form
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
@@ -52,8 +51,7 @@ SKIPPED = {
     "object", "sp", "do",
     # "Bookmarks", "Index Entries", "Table of Contents Entries", "Comments"
     "bkmkstart", "bkmkend", "datafield", "xe", "txe", "rxe", "tc", "tcn",
-    "atnid", "atnauthor", "atntime", "atnicn", "atnref", "atndate", "atnparent", "atrfstart",
-    "atrfend",
+    "atnid", "atntime", "atnicn", "atndate", "atnparent",
 }  # fmt: skip
 _MARGINS = {
     f"{kind}{side}": kind.capitalize() for kind in ("header", "footer") for side in ("", *"lrf")
@@ -61,6 +59,12 @@ _MARGINS = {
 _LABELS = {"listtext", "pntext"}  # the label of a list's item, as its writer shows it
 # What is no text of the document and says what a field shows ("Fields", "Form Fields").
 _OF_FIELDS = {"fldinst", "formfield", "ffl"}
+# Who wrote a comment, its number, and where the words that it is about begin and end ("Comments").
+_OF_COMMENTS = {"atnauthor", "atnref", "atrfstart", "atrfend"}
+_MAX_COMMENTS = _MAX_NOTES = 10_000
+# Texts within a paragraph that are none of it ("Footnotes", "Comments", "Drawing Objects").
+_COMMENT, _NOTE, _BOX = "Comment", "Note", "Text box"
+_WITHIN = {"annotation": _COMMENT, "footnote": _NOTE, "shptxt": _BOX}
 # Code pages by the charset of a font ("Font Table"); 0 is that of the document.
 CHARSETS: Mapping[int, int] = {
     128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258,
@@ -70,7 +74,10 @@ _MAX_LEVEL = 8  # of lists
 _MAX_FIELDS = 100  # that are open
 _MAX_ENTRY = 1_000
 _MAX_MARGINS = 200
-_ENDS = {"par", "sect", "page", "cell", "row"}
+_OF_PARAGRAPHS = {
+    "par", "sect", "page", "cell", "row", "nestcell", "nestrow", "pard", "ilvl", "intbl",
+    "outlinelevel",
+}  # fmt: skip
 SIGNS: Mapping[str, str] = {
     "tab": "\t",
     "line": "\n",
@@ -135,6 +142,19 @@ def write_rtf(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
         raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
 
 
+@dataclass(slots=True)
+class _Aside:
+    """A text that is none of the paragraph that it stands in, with its label."""
+
+    label: str
+    pieces: list[str] = dataclass_field(default_factory=list[str])
+
+    def text(self) -> str:
+        """Return the text; that of a box with its line ends."""
+        lines = [" ".join(line.split()) for line in "".join(self.pieces).split("\n")]
+        return ("\n" if self.label == _BOX else " ").join(filter(None, lines))
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """The state that a group inherits: how its text is shown and coded."""
@@ -142,13 +162,14 @@ class _State:
     skipped: bool = False
     hidden: bool = False
     is_title: bool = False
-    margin: str = ""  # "Header" or "Footer" within one
+    aside: _Aside | None = None
     is_label: bool = False
     charset: str = "cp1252"
     fallback_chars: int = 1
     font: int = -1
     lists_fonts: bool = False
     of_field: str = ""  # "fldinst" within the code of a field, "ffl" within an entry of its list
+    of_comment: str = ""  # "atnauthor" within the name of its author
 
 
 @dataclass(slots=True)
@@ -158,7 +179,7 @@ class _Field:
     depth: int
     paragraph: int
     piece: int
-    field: Field = dataclass_field(default_factory=partial(Field, form=Form()))
+    field: Field = dataclass_field(default_factory=lambda: Field(form=Form()))
     entry: str = ""
 
     def add(self, text: str, group: str) -> None:
@@ -173,6 +194,47 @@ class _Field:
         if self.field.form:
             self.field.form.add_entry(self.entry.strip())
         self.entry = ""
+
+
+class _Comments:
+    """The comments of the open paragraph, and the words that each is about."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[str, str, str]] = []
+        self._starts: dict[str, tuple[int, int]] = {}
+        self._words: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
+        self._count = 0
+
+    def add_fact(self, text: str, group: str) -> None:
+        """Add text of a group that says something about a comment."""
+        self._facts[group] = (self._facts.get(group, "") + text)[:_MAX_ENTRY]
+
+    def end_fact(self, group: str, paragraph: int, pieces: Sequence[str]) -> None:
+        """Begin or end the words that a comment is about."""
+        number = self._facts.get(group, "").strip()
+        if group == "atrfstart" and len(self._starts) < _MAX_COMMENTS:
+            self._starts[number] = paragraph, len(pieces)
+        elif group == "atrfend":
+            begun, place = self._starts.pop(number, (-1, 0))
+            if begun == paragraph:
+                self._words[number] = "".join(pieces[place:])
+        if group in {"atrfstart", "atrfend"}:
+            self._facts.pop(group, None)
+
+    def end(self, text: str) -> None:
+        """End a comment."""
+        author = self._facts.pop("atnauthor", "").strip()
+        words = self._words.pop(self._facts.pop("atnref", "").strip(), "")
+        self._count += 1
+        if text and self._count <= _MAX_COMMENTS:
+            self._waiting.append((author, text, words))
+
+    def lines(self, paragraph: str) -> list[str]:
+        """Return and forget the comments that waited for the end of ``paragraph``."""
+        lines = [comment_line(*comment, paragraph) for comment in self._waiting]
+        self._waiting.clear()
+        return lines
 
 
 class _Reader:
@@ -198,8 +260,10 @@ class _Reader:
         self._in_table = False
         self._row: list[str] = []
         self._rows: list[list[str]] = []
-        self._margin: list[str] = []
         self._margins: dict[str, None] = {}
+        self._notes: list[str] = []
+        self._boxes: list[str] = []
+        self._comments = _Comments()
 
     def take(self, token: re.Match[bytes]) -> int:
         """Take a token; return how many bytes of binary data follow it."""
@@ -232,10 +296,12 @@ class _Reader:
         return 0
 
     def end(self) -> None:
-        """Write the open paragraph, the open table, and the headers and footers of pages."""
+        """Write the open paragraph and table, the notes, the headers and footers of pages."""
         self._in_table = False
         self._end_paragraph()
         self._end_table()
+        for number, text in enumerate(self._notes, 1):
+            self.prose.paragraph(f"[^{number}]: {text}")
         for text in self._margins:
             self.prose.paragraph(text)
 
@@ -246,6 +312,14 @@ class _Reader:
         if word in _OF_FIELDS:
             self._change(skipped=True, of_field=word)
             self._is_optional = False
+        elif word in _OF_COMMENTS:
+            self._change(skipped=True, of_comment=word)
+            self._is_optional = False
+        elif word in _WITHIN and (word == "shptxt" or not state.skipped):
+            # A box of a header is text of the header.
+            aside = state.aside if word == "shptxt" else None
+            self._change(aside=aside or _Aside(_WITHIN[word]), skipped=False)
+            self._is_optional = False
         elif word in _LABELS:
             self._label.clear()
             self._change(is_label=True)
@@ -254,11 +328,11 @@ class _Reader:
             self._change(skipped=True, lists_fonts=word == "fonttbl" or state.lists_fonts)
             self._is_optional = False
         elif word in _MARGINS:
-            self._change(margin=_MARGINS[word])
+            self._change(aside=_Aside(_MARGINS[word]))
         else:
             self._sign(word)
-        if state.margin and word in _ENDS:
-            self._margin.append(" ")
+        if state.aside and word in _OF_PARAGRAPHS:  # of its own paragraphs, not the open one
+            state.aside.pieces.append("\n")
             return 0
         match word:
             case "par" | "sect" | "page":
@@ -272,7 +346,10 @@ class _Reader:
             case "intbl":
                 self._in_table = True
             case "cell" | "nestcell":
-                self._row.append(self._paragraph())
+                text = self._paragraph()
+                beside = [*self._boxes, *self._comments.lines(text)]
+                self._row.append("\n".join([text, *beside]).strip())
+                self._boxes.clear()
             case "row" | "nestrow":
                 self._rows.append(self._row)
                 self._row = []
@@ -313,12 +390,21 @@ class _Reader:
                 self._fields[-1].end_entry()
             elif self._fields and len(self._states) < self._fields[-1].depth:
                 self._end_field(self._fields.pop())
-            label = ended.margin
-            if label and not self._states[-1].margin:
-                text = " ".join("".join(self._margin).split())
-                self._margin.clear()
-                if text and len(self._margins) < _MAX_MARGINS:
-                    self._margins[f"{label}: {text}"] = None
+            if ended.of_comment and not self._states[-1].of_comment:
+                self._comments.end_fact(ended.of_comment, self._paragraphs, self._pieces)
+            if ended.aside and ended.aside is not self._states[-1].aside:
+                self._end_aside(ended.aside.label, ended.aside.text())
+
+    def _end_aside(self, label: str, text: str) -> None:
+        if label == _COMMENT:
+            self._comments.end(text)
+        elif text and label == _BOX:
+            self._boxes.append(text)
+        elif text and label == _NOTE and len(self._notes) < _MAX_NOTES:
+            self._notes.append(text)
+            self._write(f"[^{len(self._notes)}]")
+        elif text and len(self._margins) < _MAX_MARGINS:
+            self._margins[f"{label}: {text}"] = None
 
     def _sign(self, name: str) -> None:
         if name in SIGNS and not self._is_skipped():
@@ -352,14 +438,16 @@ class _Reader:
         if state.of_field:
             if self._fields:
                 self._fields[-1].add(text, state.of_field)
+        elif state.of_comment:
+            self._comments.add_fact(text, state.of_comment)
         elif state.is_title:
             self.title.append(text)
         elif state.is_label and not state.skipped:
             self._label.append(text)
         elif state.hidden and not state.skipped:
             self.hidden += 1
-        elif state.margin and not state.skipped:
-            self._margin.append(text)
+        elif state.aside and not state.skipped:
+            state.aside.pieces.append(text)
         elif not state.skipped:
             if self._in_table and self._label:
                 self._pieces.append(f"{self._item_mark()} ")
@@ -368,7 +456,7 @@ class _Reader:
     def _end_field(self, ended: _Field) -> None:
         """Make the result of a link a link, and write what a field without a result shows."""
         state = self._states[-1]
-        if state.skipped or state.hidden or state.margin or ended.paragraph != self._paragraphs:
+        if state.skipped or state.hidden or state.aside or ended.paragraph != self._paragraphs:
             return
         result = "".join(self._pieces[ended.piece :])
         target = ended.field.target()
@@ -387,17 +475,29 @@ class _Reader:
     def _end_paragraph(self) -> None:
         if self._in_table:
             self._pieces.append("\n")
-        elif text := self._paragraph():
-            self._end_table()
-            if self._level:
-                label = " ".join("".join(self._label).split())[:MAX_LABEL]
-                numbered = any(map(str.isalnum, label))
-                self.prose.heading(f"{label} {text}" if numbered else text, self._level)
-            elif self._label:
-                self.prose.item(text, self._list_level, self._item_mark())
-            else:
-                self.prose.paragraph(text)
+        else:
+            if text := self._paragraph():
+                self._write_paragraph(text)
+            self._write_beside(text)
         self._label.clear()
+
+    def _write_paragraph(self, text: str) -> None:
+        self._end_table()
+        if self._level:
+            label = " ".join("".join(self._label).split())[:MAX_LABEL]
+            numbered = any(map(str.isalnum, label))
+            self.prose.heading(f"{label} {text}" if numbered else text, self._level)
+        elif self._label:
+            self.prose.item(text, self._list_level, self._item_mark())
+        else:
+            self.prose.paragraph(text)
+
+    def _write_beside(self, text: str) -> None:
+        """Write the text boxes and the comments of a paragraph."""
+        for line in (*self._boxes, *self._comments.lines(text)):
+            self._end_table()
+            self.prose.paragraph(line)
+        self._boxes.clear()
 
     def _item_mark(self) -> str:
         """Return the mark of the open item, and end its label."""
