@@ -20,10 +20,10 @@ each room knows only its own business:
     files       read_file, for agents that have the file already
     results     @context_result and store_result, for any tool
     render      the only place where a result is framed: notices, fences, next calls
-    server      the MCP face: the tools and their answers, and the view
-    service     the MCP face over HTTP, for a team
+    server      the MCP front end: the tools and their answers, and the view
+    service     the MCP front end over HTTP, for a team
     gateway     other MCP servers behind the artifact tools
-    cli         the terminal face, with the hosts that it registers in and the demonstration
+    cli         the terminal, with the hosts that it registers in and the demonstration
     client      the agent's side: overflow, rewrite, retry, compaction
 
 docs/how-it-works.md walks through it.

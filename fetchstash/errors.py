@@ -1,8 +1,8 @@
 """The errors: each has a stable code, says what happened, and carries what to do next as data.
 
-Only these cross the wall of a room. A next step names a method of Stash or Artifact, or a
-setting. Each face words it in its own terms: the server as a tool call, the command as a command
-line, the library as a method call.
+A package raises no others. A next step names a method of Stash or Artifact, or a setting. Each
+front end words it in its own terms: the server as a tool call, the command as a command line, the
+library as a method call.
 """
 
 import inspect
@@ -34,7 +34,7 @@ class Call:
 
 
 Wording = Callable[[Call], str]
-"""How a face words a next step."""
+"""How a front end words a next step."""
 
 
 def as_method(call: Call) -> str:
@@ -105,7 +105,7 @@ class FetchstashError(Exception):
         self.details = details
 
     def advice(self, word: Wording = as_method) -> str:
-        """Return what to do next as one sentence, with its calls in the words of a face."""
+        """Return what to do next as one sentence, with its calls in the words of a front end."""
         return worded(self.next_step, self.calls, word)
 
     def line(self, word: Wording = as_method) -> str:
@@ -135,7 +135,7 @@ class RobotsRefused(FetchstashError):
 
 
 class FetchFailed(FetchstashError):
-    """No answer came, or one that is no HTTP."""
+    """No answer came, or one that is not HTTP."""
 
     code = "fetch_failed"
 
@@ -147,7 +147,7 @@ class HttpError(FetchstashError):
 
 
 class TimedOut(FetchstashError):
-    """The one deadline of a fetch passed before there was anything to keep."""
+    """The deadline of a fetch passed before anything could be kept."""
 
     code = "timeout"
 
@@ -177,31 +177,31 @@ class NoText(FetchstashError):
 
 
 class OutOfRange(FetchstashError):
-    """A line, page, row, character, heading, sheet, member or JSON value that is not there."""
+    """There is no such line, page, row, character, heading, sheet, member or JSON value."""
 
     code = "out_of_range"
 
 
 class BadArgument(FetchstashError):
-    """An argument, setting or file that is not as it must be."""
+    """An argument, a setting or a file is invalid."""
 
     code = "bad_argument"
 
 
 class BadPattern(FetchstashError):
-    """A pattern that RE2 does not take."""
+    """RE2 rejects the pattern."""
 
     code = "bad_pattern"
 
 
 class Busy(FetchstashError):
-    """Somebody else holds what is needed; the same call may go through later."""
+    """A lock is held, or all workers are busy; the same call may succeed later."""
 
     code = "busy"
 
 
 class OverQuota(FetchstashError):
-    """A tenant of a service has used what it may; details: retry_after_seconds."""
+    """A tenant of a service has used up a quota; details: retry_after_seconds."""
 
     code = "quota"
 

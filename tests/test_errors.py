@@ -1,4 +1,4 @@
-"""Errors: the tree, the line, and the next step in the words of each face."""
+"""Errors: the tree, the line, and the next step in the words of each front_end."""
 
 import json
 import pickle

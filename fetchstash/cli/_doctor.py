@@ -131,7 +131,7 @@ async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
 
 
 async def _one_store(settings: Settings, *, repair: bool, keeps: bool) -> list[Diagnosis]:
-    """Examine one store; one that ``keeps`` nothing has tenants beside it."""
+    """Examine one store; ``keeps`` is False for one that only has tenants' stores beside it."""
     from fetchstash.store import bucket_url, check_store, store_folder  # noqa: PLC0415 - heavy
 
     store = settings.store

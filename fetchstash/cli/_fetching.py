@@ -1,4 +1,4 @@
-"""Commands that bring whole documents: fetch, get."""
+"""Commands for whole documents: fetch, get."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

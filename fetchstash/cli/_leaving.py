@@ -1,4 +1,4 @@
-"""Commands for who moves or leaves: store copy, tenant export and delete, person delete."""
+"""Commands that move or delete what is stored: store copy, tenant and person."""
 
 import json
 import math
@@ -235,7 +235,7 @@ def _deletions(logs: "Sequence[Path]") -> "Iterator[tuple[float, str, dict[str, 
 
 
 class _Leaving:
-    """A tenant that leaves, or a person of it: what is older than ``before`` goes."""
+    """A tenant to delete, or a person of it; only what is older than ``before`` is deleted."""
 
     def __init__(
         self, settings: Settings, tenant: str, name: str = "", before: float = math.inf
@@ -246,7 +246,7 @@ class _Leaving:
         self._runs = {person_run(name, issuer) for issuer in issuers} if name else {ALL_RUNS}
 
     def tokens(self, token_id: str = "") -> "list[TokenRecord]":
-        """Return the tokens of the one who leaves, or the one with this id."""
+        """Return the tokens of the tenant or the person, or the one with this id."""
 
         async def work(own: "OwnTokens") -> "list[TokenRecord]":
             records = await own.of(self._name, self._tenant)
@@ -271,7 +271,7 @@ class _Leaving:
         with_tokens(self._settings, work)
 
     def artifacts(self, *, yes: bool) -> int:
-        """Return how many artifacts would go, or with ``yes`` did, with what is logged of them."""
+        """Count the artifacts to delete; with ``yes`` delete them, and what is logged of them."""
         return _run("Deleting", lambda _: self._artifacts(yes=yes))
 
     async def _artifacts(self, *, yes: bool) -> int:

@@ -88,7 +88,7 @@ def complete_sources(
 
 
 def complete_hosts(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the hosts that something is kept from."""
+    """Complete the hosts from which artifacts are stored."""
     return [CompletionItem(h) for h in _hosts(_kept(ctx)) if h.startswith(incomplete)]
 
 

@@ -59,14 +59,14 @@ class Download:
         self.pages = done, total
 
     def report(self, done: int, total: int | None, now: float) -> None:
-        """Take a report at a time in seconds."""
+        """Record progress at a time in seconds."""
         self.done, self.total = done, total
         self.samples.append((now, done))
         while now - self.samples[0][0] > _RATE_SECONDS:
             self.samples.popleft()
 
     def rate(self, now: float) -> float:
-        """Return the bytes a second of late, 0 while that is unknown."""
+        """Return the recent rate in bytes a second, 0 while it is unknown."""
         if not self.samples:
             return 0.0
         then, done = self.samples[0]

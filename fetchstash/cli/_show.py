@@ -63,7 +63,7 @@ def described_in_words(facts: "Facts") -> list[str]:
 
 
 def is_prose(facts: "Facts") -> bool:
-    """Return whether a text was made to be read: its lines are ours. Code and data are copied."""
+    """Return whether lines may be wrapped: ours are made for reading, unlike code and data."""
     from fetchstash.stash import described  # noqa: PLC0415 - heavy
 
     return facts.media_type == "text/markdown" or not described(facts).is_text
@@ -109,7 +109,7 @@ def _lack(facts: "Facts") -> str:
 
 
 def _why_no_text(facts: "Facts") -> str:
-    """Return why a document has no text, what says most of it; "" if its kind says it all."""
+    """Return the main reason why a document has no text, "" if its kind explains it."""
     if facts.incomplete:
         return f"it is {_lack(facts)}"
     verdict = "" if facts.page_verdict == "no_text" else PAGE_VERDICTS.get(facts.page_verdict, "")

@@ -188,7 +188,7 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
 
 
 async def elsewhere(stash: "Stash") -> UnknownRef | None:
-    """Return the line for a run that is empty while others are not, else None."""
+    """Return the line for an empty run where other runs have artifacts, else None."""
     run = stash.settings.store.run
     runs = await stash.store.runs()
     count = sum(other.artifacts for other in runs if other.name != run)
@@ -201,7 +201,7 @@ async def elsewhere(stash: "Stash") -> UnknownRef | None:
 
 
 async def say_where(stash: "Stash") -> None:
-    """Say that nothing is kept here, and what holds all; in a pipe only where there is any."""
+    """Say that this folder has no artifacts, and where others are; in a pipe only if any are."""
     if error := await elsewhere(stash):
         say(f"{error.what} {error.advice(as_command)}")
     else:

@@ -229,7 +229,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_made_up(value: Any) -> bool:
-    """Return whether a wrapper made up the status of an error, and the provider's own is below."""
+    """Return whether a wrapper invented the error's status, and the provider's own is below."""
     name = str(value.__class__)
     if _MADE_STATUS.match(name) or _is_of_a_stream(value):
         return True
@@ -244,7 +244,7 @@ def _is_made_up(value: Any) -> bool:
 
 
 def _is_of_a_stream(value: Any) -> bool:
-    """Return whether LiteLLM made this of an event in a stream: with a 500, and no answer below."""
+    """Return whether LiteLLM made this error of a stream's event: a 500 without an answer below."""
     of_litellm = str(value.__class__).startswith("<class 'litellm.llms.")
     return of_litellm and not (value.__cause__ or value.__context__)
 
@@ -345,7 +345,7 @@ def classify(
 
 
 def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
-    """Return the verdict of an answer to a prompt that did not fit, None for all else."""
+    """Return the verdict on an answer to a prompt that did not fit, None for anything else."""
     if isinstance(response, str | BaseException):
         return None
     if empty_answer(response):
@@ -403,7 +403,7 @@ def _decide(signals: Signals, provider: str) -> Verdict:
 
 
 def _vetoed(signals: Signals, text: str) -> Verdict | None:
-    """Return the verdict on what a status or code says is something else: a rate limit, a bill.
+    """Return the verdict if a status or code shows that it is something else: a rate limit, a bill.
 
     A rate limit of tokens that the request alone is above is an overflow.
     """
@@ -423,7 +423,7 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
 
 
 def _by_code(codes: Iterable[str], words: _Words, provider: str) -> Verdict | None:
-    """Read a code that says it by itself."""
+    """Return the verdict of a code that decides by itself."""
     for code in codes:
         outcome, _ = CODES.get(code, (None, ""))
         names, outcome_there, _ = PROVIDER_CODES.get(code, ("", None, ""))
@@ -445,7 +445,7 @@ _OF_TOKENS = re.compile(
 
 
 def _by_sizes(words: _Words) -> Verdict | None:
-    """Read a sentence of a new wording by the sizes that it states.
+    """Return the verdict on an unknown wording by the sizes that it states.
 
     It is an overflow if what was sent is above a limit. A refusal that counts the tokens of a
     prompt is one, too, unless the prompt is below the limit that it states.
@@ -468,7 +468,7 @@ def _by_sizes(words: _Words) -> Verdict | None:
 
 
 def _by_build(codes: Iterable[str], words: _Words) -> Verdict | None:
-    """Read codes that nobody listed, and that say what they mean."""
+    """Return the verdict on an unlisted code whose name says what it means."""
     built = ((code, rule) for code in codes for rule in CODE_WORDINGS if rule.search(code))
     return next(
         (_verdict(rule.outcome, words, "", code, f"code-{code}") for code, rule in built), None
@@ -478,7 +478,7 @@ def _by_build(codes: Iterable[str], words: _Words) -> Verdict | None:
 def _by_rules(
     rules: Sequence[Rule], words: _Words, of_sentences: Sequence[Rule] = ()
 ) -> Verdict | None:
-    """Return the verdict of the first line that is an overflow, else of the first that is read.
+    """Return the verdict of the first line that is an overflow, else of the first that a rule fits.
 
     Each line is read by itself: what stands in another field of the body vetoes nothing. Where no
     rule has a line, ``of_sentences`` are tried on each of its sentences.
@@ -510,7 +510,7 @@ def _of_a_sentence(rules: Sequence[Rule], line: str) -> tuple[Rule, re.Match[str
 
 
 def _bare_status(words: _Words, provider: str) -> Verdict | None:
-    """Return the verdict on a status that stands alone.
+    """Return the verdict on a status without other words.
 
     A 413 is a body that somebody on the way finds too large (RFC 9110, section 15.5.14).
     """

@@ -242,7 +242,7 @@ def _emit(draft: Draft, report: Report, hurried: bool, on_event: OnEvent | None)
 
 
 def _calls_in_iteration(draft: Draft) -> int:
-    """Count this call. An iteration is one history: it ends as soon as the history changes."""
+    """Count this call. An iteration is one history: it ends when the history changes."""
     # Merged messages count as before, so that a merge does not pass for progress: an agent that
     # compacts in a loop has to be seen.
     last = message_hash(draft.messages[-1]) if draft.messages else ""
@@ -360,7 +360,7 @@ class HistoryCompactor:
         return self.count_tokens(messages) > self._config.max_tokens
 
     async def compact(self, messages: Sequence[Kind]) -> CompactionResult[Kind]:
-        """Compact a history to about ``target_tokens``, whether it needs it or not.
+        """Compact a history to about ``target_tokens``, even if it is not too long.
 
         A summariser whose own model finds its prompt too long is asked once more, with less; a
         summary that is longer than what it replaces is left out, and stubs take its place. Raises
@@ -409,7 +409,7 @@ class HistoryCompactor:
     async def _summarized(
         self, history: "_History", summarizer: Summarizer, *, large: bool
     ) -> tuple[list[Message], str | None]:
-        """Put the summary of all old units in the place of the first; what is untouchable stays."""
+        """Put the summary of all old units in place of the first; untouchable messages stay."""
         messages = history.data
         all_parts = parts(messages, history.format)
         all_units = units(len(messages), all_parts, pair(all_parts))

@@ -77,7 +77,7 @@ class Draft:
         self._read()
 
     def _read(self) -> None:
-        """Read the messages as they are now. Merged ones are ours, and no words of the user's."""
+        """Read the messages in their current form. Merged ones are not the user's words."""
         self.all_parts = parts(self.messages, self.format)
         merged = {merge.text for merge in self.state.merges}
         self.merged = frozenset(
@@ -231,7 +231,7 @@ class Draft:
         return self.state.stubs.get(self._content_key(part), (0, ""))[1].startswith(PREVIEW)
 
     def unshrinkable(self) -> dict[str, int]:
-        """Return the sizes of what the provider takes only as it is, by type."""
+        """Return the sizes, by type, of parts that the provider takes only unchanged."""
         sizes = Counter[str]()
         for part in self.all_parts:
             as_is = part.kind == "opaque" or part.shape == "fixed"
@@ -252,7 +252,7 @@ class Draft:
                 self.stage = max(self.stage, stage)
 
     def _ordinary_stub(self, part: Part) -> tuple[int, str, Callable[[], Any]]:
-        """Return the target in tokens, the label, and what makes the ordinary stub of a part.
+        """Return a part's target in tokens, its label, and the function that makes its usual stub.
 
         The stub is None where nothing in the part is long.
         """

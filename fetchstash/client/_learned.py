@@ -88,7 +88,7 @@ class LearnedLimits:
             self._answered[key] = max(tokens, self._answered.get(key, 0))
 
     def believes(self, request: Request, limit: int) -> bool:
-        """Return whether a stated window is to be trusted, and remember it if it is not.
+        """Return whether to trust a stated window; remember a doubted one.
 
         The second refusal that states the same window is trusted.
         """

@@ -177,7 +177,7 @@ class _Media:
         return replace_values(self.messages, self.changes)
 
     def reapply(self) -> None:
-        """Put what took the place of media in this conversation before."""
+        """Replace again the media that this conversation replaced before."""
         for item in self._items:
             made = self.state.media.get(item.key)
             # The caller's prefix is never changed, also where this conversation changed the same
@@ -194,7 +194,7 @@ class _Media:
         return sum(self._weight(item, unit) for item in self._shown())
 
     def reduce(self, unit: MediaUnit, limit: int, number: int | None = None) -> None:
-        """Take out the oldest media, if they are more than ``limit``, down to a share of it.
+        """If the media exceed ``limit``, replace the oldest until a share of it is left.
 
         Those of the latest exchange go last, and the newest of them and what the user showed last
         stay.
@@ -219,7 +219,7 @@ class _Media:
         self.missed = self.missed or now > limit
 
     def scale(self, edge: int) -> None:
-        """Scale each picture whose longer edge is longer; without Pillow take out what may go."""
+        """Scale down each picture with a longer edge; without Pillow replace those that may go."""
         for item in self._shown():
             if item.kind != "picture" or item.place[0] < self.prefix:
                 continue
@@ -266,7 +266,7 @@ class _Media:
 
 
 def _digest(media: Media) -> str:
-    """Return what a medium is known by: its length, its beginning, its middle and its end."""
+    """Return a medium's fingerprint: its length, beginning, middle and end."""
     data = media.data
     # Screenshots of one screen begin alike: the middle and the end tell them apart.
     middle = len(data) // 2

@@ -429,7 +429,7 @@ def media_unit(line: str) -> MediaUnit:
 
 
 def read_media_numbers(line: str) -> Numbers:
-    """Read the limit on media, and what the request has of them, out of the words of one line."""
+    """Read the limit on media, and how many the request has, out of the words of one line."""
     line = re.sub(
         r"\b(?:messages?|content|input|image|picture|item|index)(?:\.\d+| \d+(?= (?:is|has|exceeds))|\[\d+\])(?:[.\[]\S*)?|\bat index \d+",
         "#",

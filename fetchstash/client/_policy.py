@@ -1,4 +1,4 @@
-"""What an agent says and decides: requests, policies, and the state of a conversation."""
+"""Values that an agent hands in and keeps: requests, policies, states of conversations."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -136,7 +136,7 @@ class State:
 
 
 def content_hash(content: str | bytes) -> str:
-    """Return what stands for a content in all keys: 128 bits of BLAKE2b."""
+    """Return the hash that keys use for a content: 128 bits of BLAKE2b."""
     # A JSON string may hold half of a surrogate pair (RFC 8259, section 8.2), which UTF-8 cannot.
     # 128 bits, since two contents with one hash would get one stub.
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content

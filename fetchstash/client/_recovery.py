@@ -210,7 +210,7 @@ class Recovery:
         return kind(steps, send, read, held=held, large=large, on_end=on_end)
 
     def steps(self, request: Messages, event_trigger: Trigger = "provider_error") -> Steps:
-        """Yield what to send, take what came of it, and return the outcome that is the caller's."""
+        """Yield requests to send, receive their outcomes, and return the outcome for the caller."""
         request = _as_request(request)
         state = self._state(request)
         # Kept whole: a refusal for media decides again about all of them.

@@ -241,7 +241,7 @@ class Report:
         return self.after < self.before
 
     def sentence(self) -> str:
-        """Return in one sentence what came out."""
+        """Return the outcome in one sentence."""
         what = f"{self.before} {self.unit} became {self.after}, the target being {self.target}"
         if self.fits:
             return f"The request was made smaller and sent once more: {what}."

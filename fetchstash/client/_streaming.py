@@ -89,7 +89,7 @@ class Attempt:
     max_output: int | None = None
 
     def sent_by(self, send: Send) -> Any:
-        """Return what ``send`` returns for these messages."""
+        """Return the response of ``send`` to these messages."""
         # Most functions that send take the messages alone.
         if self.max_output is None:
             return send(self.messages)
@@ -126,7 +126,7 @@ Steps = Generator[Attempt, Outcome, Outcome]
 
 
 def problem_of(said: Any, *, reasoned: bool = False) -> Any:
-    """Return what a response or an event says went wrong; itself if it ended before it began."""
+    """Return the failure that a response or event reports; itself if it ended before it began."""
     problem = failure(said)
     return said if problem is None and not reasoned and empty_answer(said) else problem
 
@@ -268,7 +268,7 @@ class _Stream:
                 return
 
     async def _following(self) -> Any:
-        """Return the next event that goes on to the reader, ``_END`` behind the last."""
+        """Return the next event for the reader, ``_END`` after the last."""
         # Held events are dropped if their attempt fails (`_open`), so that a reader who counts
         # blocks never sees two beginnings.
         while not self._waiting or (self._held and not self._settled):
@@ -296,7 +296,7 @@ class _Stream:
         return self._waiting.popleft() if self._waiting else _END
 
     def _outcome_of(self, event: Any) -> Outcome | None:
-        """Return what this event decides, None as long as a retry may still take over."""
+        """Return the outcome that this event decides, None while a retry is still possible."""
         said = self._read(event) if self._read else event
         problem = problem_of(said, reasoned=self._reasoned)
         if problem is not None:

@@ -131,7 +131,7 @@ def reasons(event: Any) -> bool:
 
 
 def failure(event: Any) -> Any:
-    """Return what an event or a response says went wrong, None if it says nothing of the kind.
+    """Return the failure that an event or a response reports, None if it reports none.
 
     Some providers send errors with status 200: as an event of the stream (OpenAI's Responses,
     Anthropic), as a body with an ``error`` and no choices (OpenRouter), or as a finish reason

@@ -315,7 +315,7 @@ QUOTED = 6
 
 
 def message_hash(message: Message) -> str:
-    """Return what stands for a whole message."""
+    """Return the hash of a whole message."""
     return content_hash(as_json(message))
 
 
@@ -335,7 +335,7 @@ def merge_of(
 
 
 def merged_text(count: int, all_parts: Sequence[Part], kept: str = "") -> str:
-    """Return what stands for ``count`` messages; ``kept`` says where they are kept."""
+    """Return the text in place of ``count`` messages; ``kept`` says where they are kept."""
     quotable = [part for part in all_parts if not part.background]
     tools = Counter(part.name or "a tool" for part in quotable if part.kind == "call")
     sentences = [

@@ -78,7 +78,10 @@ class Spool:
         self._discarded = False
 
     def put(self, batch: Sequence[bytes]) -> bool:
-        """Begin to write a batch, and say whether ``go_on`` has more to do. Raises as that does."""
+        """Begin to write a batch; return whether ``go_on`` has more to write.
+
+        Raises like ``go_on``.
+        """
         with self._lock:
             if self.path is None and not self._discarded:
                 self._open()
@@ -89,7 +92,7 @@ class Spool:
         return self.go_on(_PIECES_AT_FIRST)
 
     def go_on(self, pieces: int = _PIECES_A_CALL) -> bool:
-        """Write some 4 MiB more, and say whether there is more.
+        """Write some 4 MiB more; return whether more is left.
 
         Raises TooLarge for a bomb, BrokenCoding if the bytes cannot be decoded, StoreError if the
         disk is full.
@@ -248,7 +251,7 @@ class BodyReader:
         return False
 
     def _report(self, progress: Progress | None, after_seconds: float) -> None:
-        """Call ``progress`` if more came and its last call was so long ago."""
+        """Call ``progress`` if more was received and its last call is long enough ago."""
         now, received = time.monotonic(), self._exchange.received
         if progress and received != self._reported and now - self._reported_at >= after_seconds:
             self._reported, self._reported_at = received, now
@@ -280,7 +283,7 @@ class BodyReader:
             self._is_written = True
 
     async def _write(self, chunks: list[bytes]) -> bool:
-        """Decode and write a batch in a thread, and say whether that worked.
+        """Decode and write a batch in a thread; return whether that succeeded.
 
         The calls are short, so that it can be cancelled.
         """

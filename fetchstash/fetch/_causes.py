@@ -1,7 +1,7 @@
 """Classify error responses, and claim no more than the response shows.
 
 The sentences are ours, chosen by the status and by the table of walls (``fetchstash.text.walls``);
-what the server wrote is handed on as an excerpt, which faces show as fetched text.
+what the server wrote is handed on as an excerpt, which front ends show as fetched text.
 """
 
 import html

@@ -20,9 +20,9 @@ class FetchLimits:
     """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds.
 
     ``deadline_seconds`` is for the whole call of a user, extraction included. ``headers`` are the
-    request headers that the operator sets for an origin; they are secrets. ``ask`` is for faces
-    that can ask a person about a private host. ``browser``: "off", or "auto" to render pages that
-    are only scripts, or the domains whose pages are always rendered.
+    request headers that the operator sets for an origin; they are secrets. ``ask`` is for front
+    ends that can ask a person about a private host. ``browser``: "off", or "auto" to render pages
+    that are only scripts, or the domains whose pages are always rendered.
     """
 
     max_wire_bytes: int = setting(128 * 2**20, "One body as it is sent, in bytes", low=1)

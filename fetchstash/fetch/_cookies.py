@@ -182,7 +182,7 @@ def _domain(attribute: str, target: Target) -> str | None:
 
 @cache
 def _is_public_suffix() -> Callable[[str], bool]:
-    """Return what says so, by the list in a package. Reads it in some 0.2 s, once, if needed."""
+    """Return a function that knows public suffixes; loads the list on first use, in some 0.2 s."""
     from publicsuffixlist import PublicSuffixList  # noqa: PLC0415 -- see above
 
     return PublicSuffixList().is_public

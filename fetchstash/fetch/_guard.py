@@ -324,7 +324,7 @@ _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPOR
 
 
 def has_no_ipv6(addresses: Sequence[Address], error: BaseException) -> bool:
-    """Return whether a connection failed since a machine without IPv6 was sent to it alone."""
+    """Return whether a connection failed because the host has IPv6 alone, and we have none."""
     if not addresses or any(address.version == 4 for address in addresses):
         return False
     cause: BaseException | None = error

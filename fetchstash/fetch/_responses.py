@@ -229,7 +229,7 @@ def conditions(cached: Cached | None, target: Target, redirects: int) -> dict[st
 
 
 def may_be_fresh(cached: Cached) -> bool:
-    """Return False where a look at Cache-Control shows that ``is_fresh`` is not (5.2.2.4)."""
+    """Return False if Cache-Control alone shows that ``is_fresh`` would be False (5.2.2.4)."""
     return "no-cache" not in _directives(cached.headers or {})
 
 
@@ -308,7 +308,7 @@ def timed_out(target: Target, limits: FetchLimits) -> TimedOut:
 
 
 def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
-    """Return ``error`` as it is worded if ``first`` redirected to ``target``.
+    """Return ``error`` worded for the case that ``first`` redirected to ``target``.
 
     A server chooses where it redirects to. So the host is not named, unless it belongs with the
     first one, and a refusal says nothing about how to allow it.

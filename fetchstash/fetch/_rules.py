@@ -405,7 +405,7 @@ class Match:
         return int(self.values["page"])
 
     def others(self, found: Mapping[str, str]) -> list[str]:
-        """Return where the other parts are, "" for one whose address was not ``found``."""
+        """Return the addresses of the other parts, "" for one that was not ``found``."""
         values = {**found, **{name: value for name, value in self.values.items() if value}}
         return [_built(part, values) for part in self.rule.parts[1:]]
 

@@ -35,7 +35,7 @@ Get = Callable[[], Awaitable["Stash"]]
 
 @dataclass(frozen=True)
 class Reference:
-    """What stands in an argument: an artifact, and the part of it that is meant."""
+    """An argument that refers to an artifact, or to a part of it."""
 
     ref: str
     path: str

@@ -101,7 +101,7 @@ class Catalog:
         self._routes.clear()
 
     async def here(self) -> list[Upstream]:
-        """Return the servers that answer, after as long as a host is kept waiting."""
+        """Return the servers that answer; waits as long as a host may be kept waiting."""
 
         async def wait(upstream: Upstream) -> None:
             if await upstream.answers(READY_SECONDS):
@@ -236,7 +236,7 @@ class Catalog:
         return routes[exposed]
 
     async def _routes_of(self, method: str) -> Mapping[str, tuple[Upstream, str]]:
-        """Return whose each name of a list is. A change of the lists may come at any time."""
+        """Return the server of each name in a list. The lists may change at any time."""
         if LISTS[method] not in self._routes:
             await self.listed(method, {})
         return self._routes[LISTS[method]]
@@ -256,7 +256,7 @@ class Catalog:
         return next((up for up in with_resources if up is not self.own), self.own)
 
     def only(self, method: str) -> Upstream:
-        """Return the server that a method unknown to us goes to: the one there is."""
+        """Return the server for a method unknown to us: the only one there is."""
         if len(self._servers) != 1:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {clip(method, 60)!r}.")
         return self._servers[0]
@@ -353,7 +353,7 @@ class _Stream:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What each notification on this stream says of itself."""
+        """The ``_meta`` of each notification on this stream."""
         return {SUBSCRIPTION_ID_KEY: self.request_id}
 
     @property

@@ -34,7 +34,7 @@ Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
 
 
 def signed(upstream: Upstream, method: str, params: Params | None) -> Params | None:
-    """Return what a server asks of the person or the model: it names the server, not the gateway.
+    """Return a server's question to the person or the model with the server's name in it.
 
     A person reads both before they answer, so no text in them hides, moves or clears another.
     """
@@ -108,7 +108,7 @@ class _Call:
     error: Exception | None = None
 
     def change(self) -> None:
-        """Wake whoever waits for news of this call."""
+        """Wake the tasks that wait for news of this call."""
         self.changed.set()
         self.changed = anyio.Event()
 

@@ -280,7 +280,7 @@ class Gateway:
             return self._failed(error)
 
     def _note_task(self, task_id: str, asked: _Asked) -> None:
-        """Record whose a task is. Raises ServerFailed for one that another server has."""
+        """Record the server of a task. Raises ServerFailed for a task of another server."""
         if not self._is_task_of(task_id, asked.upstream):
             what = f"{asked.upstream.name} answered with a task of another server."
             raise ServerFailed(what, "Go on without it.")
@@ -420,7 +420,7 @@ class Gateway:
         return {}
 
     async def _ask(self, upstream: Upstream, method: str, params: Params) -> dict[str, Any]:
-        """Ask a server, in the host's era or across the two."""
+        """Send a request to a server, in the host's era or across the two."""
         await upstream.ready()  # its era is known from then on
         if upstream.modern and not self._modern:
             return await answered(upstream, method, params, self._host.request)
@@ -431,7 +431,7 @@ class Gateway:
         return await walked(partial(with_signed_questions, upstream), result)
 
     def _complete_type(self) -> dict[str, Any]:
-        """Return what a result of the 2026 era says of itself."""
+        """Return the ``resultType`` of a result for a host of the 2026 era."""
         return {"resultType": "complete"} if self._modern else {}
 
     # --- from a server ----------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def _shown(name: str, value: object) -> str:
 
 @dataclass
 class _Part:
-    """Something of a result that may become an artifact: blocks and where they came from."""
+    """A part of a result that may become an artifact: blocks and where they came from."""
 
     name: str
     values: list[str | Spooled] = field(default_factory=list[str | Spooled])

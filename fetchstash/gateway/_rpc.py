@@ -241,7 +241,7 @@ class Peer:
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Take what the peer sends until it ends; then nothing of its is answered any more.
+        """Take what the peer sends until it ends; its open requests are not answered then.
 
         Requests are answered side by side. Notifications keep their order, and come before an
         answer that was sent after them. ``on_answered`` is called with the method of each request
@@ -374,7 +374,7 @@ class Peer:
             await self._send({"jsonrpc": "2.0", "id": number, **answer})
 
     def _resolve(self, number: str, message: Message) -> None:
-        """Hand an answer to who waits for it. One that nobody waits for is passed over."""
+        """Hand an answer to the request that waits for it; ignore other answers."""
         waiting = self._waiting.get(number)
         if waiting is None or waiting.done.is_set():
             drop_spooled(message)
@@ -390,7 +390,7 @@ class Peer:
         waiting.done.set()
 
     def _end(self) -> None:
-        """Fail what is waited for."""
+        """Fail all requests that still wait."""
         self._ended = True
         for waiting in self._waiting.values():
             if not waiting.done.is_set():

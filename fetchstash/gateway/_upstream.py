@@ -276,7 +276,7 @@ class Upstream:
         raise TimedOut(what, "Try again, or ask for less.")
 
     def _believed(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result without what only fetchstash may say; of one for models, files stay."""
+        """Return a result without fields reserved to fetchstash; of one for models, files stay."""
         if not self.is_own:
             drop_our_meta(result)
         return result if method in FOR_MODELS else read_back(result)
@@ -307,7 +307,7 @@ class Upstream:
             self._untaken -= 1
 
     async def _ask_again(self, peer: Peer) -> None:
-        """Ask a server for what the host asked of the process before it, and what ended with it."""
+        """Repeat to a restarted server what the host had asked for, and what ended with it."""
         for params in tuple(self._subscribed.values()):
             with suppress(RpcError, ConnectionEnded):
                 await peer.request("resources/subscribe", params)
@@ -428,7 +428,7 @@ class Upstream:
 
 
 def _key(method: str, params: Params | None) -> str:
-    """Return what tells a call from others: the method and its parameters but for ``_meta``."""
+    """Return the identity of a call: its method and its parameters without ``_meta``."""
     own = {name: value for name, value in (params or {}).items() if name != "_meta"}
     text = json.dumps([method, own], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

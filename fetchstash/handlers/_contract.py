@@ -1,4 +1,4 @@
-"""The contract of the handlers room: a file of bytes becomes text and facts, or a reason.
+"""The contract of the handlers: a file of bytes becomes text and facts, or a reason.
 
 `Format` is the one declaration of a format; router, registry and facts read it.
 """

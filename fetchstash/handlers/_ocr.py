@@ -334,7 +334,7 @@ def _stands_on_its_side(boxes: Sequence[Any]) -> bool:
 
 
 def _readings(pixels: Pixels, boxes: Sequence[Any]) -> list[tuple[str, float]]:
-    """Return the text of each box, and how sure the model is of it."""
+    """Return the text of each box, and the model's confidence in it."""
     if not boxes:
         return []
     engine = _engine()

@@ -138,7 +138,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
 
 
 def up_to(chars: int, texts: Iterable[str]) -> str:
-    """Return ``texts`` as one, without those behind the one that reaches ``chars``."""
+    """Join ``texts`` up to the one that reaches ``chars``."""
     pieces: list[str] = []
     for text in texts:
         pieces.append(text)

@@ -148,7 +148,7 @@ def package_name(name: str) -> str:
 
 
 def words(formats: Sequence[Format]) -> str:
-    """Return the words of formats, each once."""
+    """Return the names of formats, each once."""
     return ", ".join(dict.fromkeys(f.name("") for f in formats))
 
 

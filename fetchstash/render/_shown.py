@@ -43,7 +43,7 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
     def view(limit: int) -> list[Block]:
         blocks, shown = (_of_sites if matches.sites else _blocks)(host, matches, limit)
         if following := matches.next_after(shown):
-            call = host.face.continuation(following, more, ("offset",))
+            call = host.front_end.continuation(following, more, ("offset",))
             total = f"at least {matches.total}" if matches.stopped else str(matches.total)
             notice = f"[Showing {shown} of {total} matches. Continue with the call above.]"
             blocks.append(Block((call, notice)))
@@ -171,7 +171,7 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
     out_of = counted(passages.searched, "artifact")
     if passages.pending:
         out_of += f", {counted(passages.pending, 'text')} not searched whole yet"
-        going_on = host.face.continuation(passages.next, {}, ()) if passages.next else ""
+        going_on = host.front_end.continuation(passages.next, {}, ()) if passages.next else ""
         out_of += f": {going_on or 'they are being indexed'}"
     left_out = [
         line
@@ -250,7 +250,7 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
             advice = "Continue with the call above." if at_ceiling else host.higher_limit
             at_end = "Continue with the call at the end."
             head.append(truncation_notice(applied, unit, total, at_end))
-            call = host.face.continuation(following, more, ("offset", "start", "end"))
+            call = host.front_end.continuation(following, more, ("offset", "start", "end"))
             tail = (call, truncation_notice(applied, unit, total, advice))
         elif not part.path and shown.end == part.count:
             head += list_lines(subject, host.word)
@@ -303,7 +303,7 @@ Value = (
     | Facts
     | FetchstashError
 )
-"""What a Stash returns or raises, and a face shows."""
+"""What a Stash returns or raises, and a front end shows."""
 
 
 def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:

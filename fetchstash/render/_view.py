@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import FetchstashError, StoreError, Wording
 from fetchstash.render._texts import NOT_IN_A_SOURCE, SENTENCE, SOURCE_CHARS, Subject, cache_notice
-from fetchstash.render._words import FRAME_CHARS, MODEL, Face, as_tool
+from fetchstash.render._words import FRAME_CHARS, MODEL, FrontEnd, as_tool
 from fetchstash.stash import CacheUse, described
 from fetchstash.store import Facts
 from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle
@@ -85,7 +85,7 @@ def _source(facts: Facts) -> str:
 
 
 def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
-    """Return an error as one line; ``face`` words its next step.
+    """Return an error as one line; ``front_end`` words its next step.
 
     The quote of its cause is cleaned and clipped, so that the next step stays. A handler's
     reason is a clause, as it stands behind "Failed to extract text from PDF:"; here it becomes a
@@ -113,7 +113,7 @@ class Host:
     limits: ViewLimits = field(default_factory=ViewLimits)
     local: bool = True
     preview: PreviewLimits = field(default_factory=PreviewLimits)
-    face: Face = MODEL
+    front_end: FrontEnd = MODEL
     nonce: Callable[[], str] = field(default=lambda: secrets.token_hex(4))
 
     @property
@@ -123,8 +123,8 @@ class Host:
 
     @property
     def word(self) -> Wording:
-        """How the face words a call."""
-        return self.face.word
+        """How the front end words a call."""
+        return self.front_end.word
 
     def shown(self, error: FetchstashError) -> FetchstashError:
         """Return an error for this host: only a local one is told paths of the store.
@@ -144,12 +144,12 @@ class Host:
     @property
     def higher_limit(self) -> str:
         """The advice to ask for more."""
-        return f"Use a higher {self.face.max_chars} to retrieve more."
+        return f"Use a higher {self.front_end.max_chars} to retrieve more."
 
     def subject(self, facts: Facts, cache: CacheUse | None = None) -> Subject:
         """Return how an artifact is named to this host: only a local one is given a path."""
         facts = described(facts)
-        from_cache = cache_notice(cache, self.face.refresh) if cache else ""
+        from_cache = cache_notice(cache, self.front_end.refresh) if cache else ""
         record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
         record |= {"from_cache": from_cache} | ({} if self.local else {"path": None})
         path, chars = record["path"] or "", facts.extracted_chars

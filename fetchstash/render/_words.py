@@ -60,7 +60,7 @@ def as_tool(call: Call) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class FrontEnd:
     """How a front end (server, command, library) words calls and the arguments in notices."""
 
     word: Wording
@@ -83,4 +83,4 @@ class Face:
         return f"{short}, and the rest as before"
 
 
-MODEL = Face(as_tool, "maxChars", "refresh=true")
+MODEL = FrontEnd(as_tool, "maxChars", "refresh=true")

@@ -122,7 +122,7 @@ class RequestQueue:
 
     @contextmanager
     def request(self, tenant: str, person: str = "") -> Generator[Begin]:
-        """Count a request as here until the context ends. What this gives waits for its turn."""
+        """Count a request until the context ends. Yields the function that waits for its turn."""
         own = self._tenants.setdefault(tenant, _Requests())
         own.persons[person] += 1
         beginning: _Beginning | None = None

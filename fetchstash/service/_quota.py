@@ -51,7 +51,7 @@ class _Used:
         return self.before.get(name, {}).get(step, 0) + self.new[name, step]
 
     async def exchange(self, counts: Counts, now: float) -> None:
-        """Add what is new to what all share, and read that. Raises FetchstashError."""
+        """Add new counts to the shared ones, and read those. Raises FetchstashError."""
         first = int((now - self.lasting) // self.step)
         self.new = Counter({key: n for key, n in self.new.items() if key[1] >= first})
         sent = self.new.copy()

@@ -104,8 +104,8 @@ class Tenants:
         principal = principal_of(ctx)
         settings = self._tenant(principal.tenant).settings
         can_get_more = principal.issuer and grants_scopes(settings.oauth)
-        face = MODEL if principal.may(FETCH) or can_get_more else _READER
-        return Host(settings.views_for(client_of(ctx)), False, settings.context, face)
+        front_end = MODEL if principal.may(FETCH) or can_get_more else _READER
+        return Host(settings.views_for(client_of(ctx)), False, settings.context, front_end)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
         """Return the Stash of the request's principal. Raises Busy and OverQuota."""

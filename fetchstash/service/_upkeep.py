@@ -106,7 +106,7 @@ class Upkeep:
         await remove_rest(self._own(name).store, TURN_SECONDS)
 
     async def _prune(self, names: Collection[str]) -> None:
-        """Prune the caches of this machine that were not since their tenants were cleaned up."""
+        """Prune this machine's caches of tenants that were cleaned up since the last pruning."""
         if not is_shared(self._settings.store):
             return  # a folder of this machine has no cache, and whoever deletes is here
         cleaned = await self._counts.noted(CLEANED)
@@ -127,7 +127,7 @@ class Upkeep:
         remove_logs(own)
 
     def _cached(self) -> list[str]:
-        """Return whose caches lie on this machine: they may be of a time before this process."""
+        """Return the tenants with a cache on this machine, also from before this process."""
         folder = self._settings.store.folder
         tenants = [path.parent.name for path in folder.glob("tenants/*/buckets")]
         return [*([""] if (folder / "buckets").exists() else []), *tenants]

@@ -62,7 +62,7 @@ class StoredDocument:
 
     @property
     def preview(self) -> str:
-        """The preview that a model would be shown: all of it where it fits, else a preview.
+        """The text as a model would be shown it: whole if it fits, else a preview.
 
         "" where there is no text. ``fetchstash.as_shown`` adds the frame: facts, notices, a fence
         and the next calls.

@@ -78,7 +78,7 @@ _HTML = re.compile(r"\s*<(?:!doctype|html|head|title|meta|link|body)\b", re.IGNO
 
 
 def says_the_same(page: str, twin: str) -> bool:
-    """Return whether a text has most words of a page's beginning, and is no web page itself."""
+    """Return whether a text has most words of a page's beginning, and is not a web page itself."""
     said, found = (set(_LONG_WORD.findall(text.lower())) for text in (page, twin))
     return not _HTML.match(twin) and len(said & found) >= _TWIN_SHARE * len(said)
 
@@ -204,7 +204,7 @@ class _Cutter:
     bound: int
 
     def preview(self, preview: Preview) -> tuple[str, Preview]:
-        """Return what fits, and which preview that is; the rows of a cut one are unknown."""
+        """Return what fits, and the kind of preview; the number of rows in a cut one is unknown."""
         for candidate in (preview, preview.without_sample()):
             if self.prefix(candidate.whole) == len(candidate.whole):
                 return candidate.whole, candidate

@@ -98,7 +98,7 @@ def _is_rows(facts: Facts) -> bool:
 
 
 def _lines(reader: TextReader, facts: Facts, one: int, other: int) -> Named | None:
-    """Return these lines of a text that has lines of its own."""
+    """Return these lines of a text whose lines are its own, not made by extraction."""
     first, last = sorted((one, other))
     if not described(facts).is_text or not 0 < first <= reader.lines:
         return None

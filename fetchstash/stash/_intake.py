@@ -86,7 +86,7 @@ def wants_browser(facts: Facts, limits: FetchLimits) -> bool:
 
 
 def _answers(facts: Facts, rule: Rule) -> bool:
-    """Return whether a rule's address gave the document, not just another page of the site."""
+    """Return whether a rule's address gave the document, and not just another page of the site."""
     if rule.media_type:
         is_read = facts.media_type == rule.media_type and bool(facts.extracted_chars)
         return is_read and not facts.extraction_error
@@ -363,7 +363,7 @@ class Intake:
         return await self._take_in(path, Hints(name=name), facts, key, call)
 
     async def delete_ephemeral(self) -> None:
-        """Delete the artifacts whose servers forbade to keep them."""
+        """Delete the artifacts whose servers forbade storing them."""
         for ref in self.ephemeral_refs:
             await self._delete(ref)
 

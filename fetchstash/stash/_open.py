@@ -1,4 +1,4 @@
-"""Open a Stash, for async code and for other."""
+"""Open a Stash, for asynchronous and for blocking code."""
 
 import logging
 import os

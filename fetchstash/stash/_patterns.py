@@ -46,7 +46,7 @@ _NOT_IN_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A query to try in place of one, and how it differs from that, as the end of a sentence."""
+    """A query to try in place of another, and how it differs, as the end of a sentence."""
 
     query: GrepQuery
     how: str
@@ -164,7 +164,7 @@ def _of_words(query: GrepQuery) -> Iterator[Spelling]:
 
 
 def repaired(query: GrepQuery) -> Iterator[Spelling]:
-    """Return a pattern of RE2 in place of one that RE2 rejects."""
+    """Return an RE2 pattern in place of one that RE2 rejects."""
     pattern = query.pattern[: 2 * _MOST_CHARS]
     if "\n" in pattern:
         for line in sorted((line.strip() for line in pattern.split("\n")), key=len, reverse=True):

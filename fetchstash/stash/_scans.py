@@ -66,7 +66,7 @@ class Scans:
     async def first_pages(
         self, facts: Facts, limit: int, deadline: float, progress: Progress | None
     ) -> Facts:
-        """Read the pages that the result of a fetch shows, as far as there is time."""
+        """Read the pages that a fetch's result shows, as far as time allows."""
         if self.reader is None or is_image(facts) or not unread_pages(facts):
             return facts
         preview = self.settings.views.preview_chars
@@ -88,7 +88,7 @@ class Scans:
         deadline: float,
         progress: Progress | None,
     ) -> tuple[Facts, int | None]:
-        """Read the pages of a slice; return the first one that there was no time for, if any.
+        """Read the pages of a slice; return the first page that time did not allow, if any.
 
         One is read at least. Raises what reading the first one raises.
         """
@@ -313,7 +313,7 @@ def _spliced(ranges: Ranges, text: str, texts: Mapping[int, str]) -> _Spliced:
 
 
 def _unread_part(number: int, page: str) -> int:
-    """Return how many characters of a page OCR replaces, 0 of one that has a text."""
+    """Return how many characters of a page OCR replaces, 0 if the page has a text."""
     blank = blank_page(number)
     if page.startswith(blank):
         return len(blank)

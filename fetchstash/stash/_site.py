@@ -280,7 +280,7 @@ class _Crawl:
             return await anyio.to_thread.run_sync(read)
 
     def _learn(self, urls: Iterable[str], depth: int) -> None:
-        """Put addresses that are new behind those that wait."""
+        """Queue new addresses behind the waiting ones."""
         new = [url for url in urls if not self.index.knows(url)]
         room = max(MOST_KNOWN - self.index.count, 0)
         self.index.is_cut |= len(new) > room
@@ -317,7 +317,7 @@ class _Crawl:
             self.broken, self.stopped = error, error.what
 
     def _limit(self) -> str:
-        """Return why no further page is fetched, "" if one may be."""
+        """Return why no further page may be fetched, "" if one may."""
         most_bytes = self.intake.settings.ingest.site_bytes
         if len(self.index.pages) >= self.most and self.queue:
             return f"a call fetches {counted(self.most - self.begun_with, 'page')} at the most"

@@ -267,7 +267,7 @@ class Stash:
         return views.max_chars(max_chars, views.inline_threshold)
 
     def _deadline(self, seconds: float | None = None) -> float:
-        """Return when a call that begins now must end, on the loop's clock."""
+        """Return the time on the loop's clock by which a call that begins now must end."""
         if seconds is None:
             seconds = self.settings.fetch.deadline_seconds
         return anyio.current_time() + seconds
@@ -478,7 +478,7 @@ class Stash:
         await self.store.pin((await self.store.get(ref_or_url)).artifact_ref, pinned=pinned)
 
     async def delete(self, ref_or_url: str) -> Deleted:
-        """Delete an artifact; return what it was."""
+        """Delete an artifact; return its facts."""
         facts = await self.store.get(ref_or_url)
         await self.store.delete(facts.artifact_ref)
         return Deleted(facts)

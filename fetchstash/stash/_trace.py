@@ -311,7 +311,7 @@ def _opposite(one: _Words, other: _Words) -> str:
 def _judged(
     asked: _Words, parts: Sequence[_Words], around: Mapping[str, float]
 ) -> tuple[float, list[str]]:
-    """Return the share of a sentence that some sentences cover together, and its missing words."""
+    """Return the share of a sentence that several others cover together, and its missing words."""
     shares = [{t: _share_of(t, part.weights) for t in asked.weights} for part in parts]
     best = {term: max(share[term] for share in shares) for term in asked.weights}
     support = sum(best[t] * w for t, w in asked.weights.items()) / sum(asked.weights.values())

@@ -304,7 +304,7 @@ class Hint:
 
 
 def call_of(query: GrepQuery, refs: Sequence[str], **more: object) -> Call:
-    """Return the call of a grep, without the options that are as usual."""
+    """Return the call of a grep, without options that have their default."""
     usual = GrepQuery("")
     options = {
         name: value

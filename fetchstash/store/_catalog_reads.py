@@ -1,4 +1,4 @@
-"""How stores with a catalogue are read, whatever its engine and wherever the bytes are."""
+"""Read stores with a catalogue, whatever its engine and wherever the bytes are."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""How stores with a catalogue are changed, whatever its engine and wherever the bytes are."""
+"""Change stores with a catalogue, whatever its engine and wherever the bytes are."""
 
 import sqlite3
 from abc import abstractmethod
@@ -77,7 +77,7 @@ class CatalogStore(CatalogReads):
     def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
-        """Keep two files of the spool; they are gone from there, whether or not it works.
+        """Keep two files of the spool; they are removed from there, whether or not it works.
 
         Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
         StoreError, Busy.
@@ -137,7 +137,7 @@ class CatalogStore(CatalogReads):
         sha256: str = "",
         size: int = 0,
     ) -> T:
-        """Keep files of the spool, which are gone from there then, whether or not it works.
+        """Keep files of the spool, and remove them from there, whether or not it works.
 
         ``sha256`` and ``size`` are those of the raw file, where somebody has hashed it.
         """
@@ -155,7 +155,7 @@ class CatalogStore(CatalogReads):
             self._files.discard(files.values())
 
     def _check_room(self) -> None:
-        """Raise StoreError where a put would find none."""
+        """Raise StoreError if there is no room for a put."""
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
@@ -305,7 +305,7 @@ class CatalogStore(CatalogReads):
         return self._change(set_pin)
 
     def _record_reads(self, db: Db) -> None:
-        """Record the reads since the last change, so that what was read is not evicted next."""
+        """Record the reads since the last change, so that eviction spares what was read."""
         for ref in list(self._read):  # of all views
             rows.use(db, ref)
             self._read.pop(ref, None)

@@ -18,7 +18,7 @@ CLOCK_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class StoreClock:
-    """The latest time that is believed, and a later one that waits for a second look.
+    """The latest time that is believed, and a later one that a second look must confirm.
 
     In seconds since 1970. ``now`` never goes back.
     """
@@ -27,7 +27,7 @@ class StoreClock:
     pending: float | None = None
 
     def look(self, wall: float) -> "StoreClock":
-        """Return the clock after a reading of somebody's wall clock.
+        """Return the clock updated by a reading of a machine's clock.
 
         A jump of more than a day is believed when a look at least an hour later confirms it. A look
         that does not confirm it shows that the earlier clock was wrong.
@@ -62,7 +62,7 @@ def _look(db: Db, known: StoreClock) -> StoreClock:
 
 
 def read_now(db: Db) -> float:
-    """Return the time by which readers take artifacts for expired. Nothing is written."""
+    """Return the time by which readers treat artifacts as expired. Nothing is written."""
     return _look(db, clock(db)).now
 
 

@@ -37,7 +37,7 @@ def _names(without: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 @cache
 def _values(names: tuple[str, ...]) -> "attrgetter[tuple[Any, ...]]":
-    """Return what reads these fields."""
+    """Return a function that reads these fields."""
     return attrgetter(*names)
 
 
@@ -333,6 +333,6 @@ def new_ref() -> str:
 
 
 def keep_store_facts(facts: Facts, kept: Facts, expires_at: datetime | None = None) -> Facts:
-    """Return ``facts`` with the store's own as in ``kept``; with another end, if it is given."""
+    """Return ``facts`` with the store's own from ``kept``, and another expiry if one is given."""
     own = {name: getattr(kept, name) for name in STORE_FACTS}
     return replace(facts, **own | {"expires_at": expires_at or kept.expires_at})

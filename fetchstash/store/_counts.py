@@ -220,7 +220,7 @@ class CountsFile:
         await self._threads.run(self._close)
 
     def __del__(self) -> None:
-        """Close what nobody has: counts in memory have no end of their own."""
+        """Close counts in memory, which nobody else closes."""
         self._close()
 
     def _close(self) -> None:

@@ -34,7 +34,7 @@ OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
 
 
 def store_is_gone() -> StoreError:
-    """Return the error for the store of a tenant that was deleted, or of a lost database."""
+    """Return the error for a tenant's store that was deleted, or whose database was lost."""
     what = "The store of this tenant is gone: the tenant was deleted, or the database replaced."
     return StoreError(what, "Ask whoever runs the service.", lasting=True)
 
@@ -111,7 +111,7 @@ def open_with_status(path: Path, *, write: bool = False) -> tuple[int, os.stat_r
 
 
 def sync_file(fd: int) -> None:
-    """Return when the file's bytes are on the disk.
+    """Sync the file's bytes to the disk.
 
     On macOS only F_FULLFSYNC promises that (fsync(2) there says so).
     """
@@ -122,7 +122,7 @@ def sync_file(fd: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the folder's entries are on the disk. Windows has no such call."""
+    """Sync the folder's entries to the disk. Windows has no such call."""
     if sys.platform == "win32":
         return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

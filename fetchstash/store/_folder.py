@@ -98,7 +98,7 @@ class LocalStore(CatalogStore):
         return await super().get(ref_or_url)
 
     def _is_whole(self, row: rows.Row, facts: Facts) -> bool:
-        """Return whether the files of an artifact look as they did."""
+        """Return whether the files of an artifact are unchanged by size and time."""
         try:
             is_whole = self._blobs.path("raw", row.raw).stat().st_size == facts.size_bytes
             if blob := row.text_blob:
@@ -123,7 +123,7 @@ class LocalStore(CatalogStore):
         return await super().open_artifact(ref_or_url)
 
     def _unchanged(self, ref_or_url: str) -> Known | None:
-        """Return what was read of a reference earlier, if the store did not change since.
+        """Return what was read of a reference earlier, if the store has not changed since.
 
         The same is asked for one that was never read: an expired one and a guess cost alike.
         """

@@ -145,7 +145,7 @@ def _rights(path: Path, status: os.stat_result) -> Iterator[Ailment]:
 
 
 def _all_rights(whole: Path) -> Iterator[Ailment]:
-    """Look at the rights of all in a folder, but for the stores of tenants in it."""
+    """Check the rights of everything in a folder, except the stores of tenants in it."""
     for folder, names, files in os.walk(whole) if sys.platform != "win32" else ():
         if Path(folder) == whole / "spool":  # put makes private what is on its way
             names.clear()

@@ -202,7 +202,7 @@ def own_run(limits: StoreLimits) -> str:
 
 
 def is_private(limits: StoreLimits) -> bool:
-    """Return whether nobody else will ask for what a store keeps, so that any place will do."""
+    """Return whether only this process will use the store, so that any folder will do."""
     return limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
 
 

@@ -151,7 +151,7 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, b
 
 
 def _blank_lines(data: bytes, position: int) -> bytes:
-    """Return the blank lines from a position on if they are more than a passage holds, else b"".
+    """Return the blank lines at a position if they exceed a passage, else b"".
 
     One by one they would take seconds in which nobody looks at the time: they make no passage.
     """

@@ -42,7 +42,7 @@ _AWAY_SECONDS = 0.1
 
 
 class Bounded(Protocol):
-    """A connection whose server answers in time, or which is closed."""
+    """A connection that is closed if its server does not answer in time."""
 
     patience: float
     """Seconds for each answer."""

@@ -117,14 +117,14 @@ class ArtifactStore(Protocol):
 
     @abstractmethod
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term from now.
+        """Mark as used now, and restart its term.
 
         ``facts`` replaces the caller's own facts (a revalidation).
         """
 
     @abstractmethod
     async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep outside age, bytes and count until it is unpinned."""
+        """Exempt from the limits on age, bytes and count until it is unpinned."""
 
     @abstractmethod
     async def delete(self, ref: str) -> None:

@@ -156,7 +156,7 @@ _ALIKE = 0.9
 
 
 class Deadline:
-    """Called, it says whether a search must stop: after so many seconds, or if it was cancelled.
+    """A function that says whether a search must stop: its time is over, or it was cancelled.
 
     It belongs to the thread that makes it, whose CPU time counts: on a busy machine no work would
     be done in a time by the clock. ``PATIENCE`` times as long by the clock is the end all the same,
@@ -175,7 +175,7 @@ class Deadline:
 
 
 class Query:
-    """The words that are asked for, in their order, without those that say nothing."""
+    """The words of a query in their order, without words that carry no meaning."""
 
     def __init__(self, text: str) -> None:
         asked = list(dict.fromkeys(words(text.encode("utf-8", "replace").decode())))
@@ -188,7 +188,7 @@ class Query:
         return [stems(language)[word] for word in self.words]
 
     def prefixes(self) -> Iterator[tuple[str, str]]:
-        """Return each word, with what its other forms begin with."""
+        """Return each word, with the prefix that its other forms share."""
         for word in self.words:
             stem = min((stems(name)[word] for name in self._languages), key=len)
             # Snowball makes "studi" of "study" and "studies": what both words begin with is "stud".
@@ -216,14 +216,14 @@ def _languages(asked: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of the passages among which is searched: their count, and in how many each word occurs."""
+    """Counts over the searched passages: how many there are, and how many have each word."""
 
     passages: int
     holding: Sequence[int]
 
     @property
     def weights(self) -> list[float]:
-        """How much each word says, by its rareness."""
+        """The weight of each word, by its rareness."""
         total = max(self.passages, *self.holding)
         # With 1 added, so that a word of more than half of the passages does not count against
         # them.
@@ -274,7 +274,7 @@ class Candidate:
         return score + CLOSENESS * self._closeness(asked, weights)
 
     def shares_only_a_number(self, query: Query) -> bool:
-        """Return whether all that it has of a query with words is a number of one or two digits."""
+        """Return whether it has of the query only a number of one or two digits."""
         asked = set(query.terms(self.language))
         numbers = {term for term in asked if len(term) <= _SHORT and term.isdecimal()}
         if not numbers or numbers == asked:
@@ -306,7 +306,7 @@ class Candidate:
 def best_of(
     candidates: Sequence[Candidate], query: Query, statistics: Statistics, limit: int
 ) -> list[tuple[float, Candidate]]:
-    """Return the best passages with their scores; of those that say the same the first alone.
+    """Return the best passages with their scores, only the first of those with the same words.
 
     What scores much less than the best shares only a word or two that say little. What shares only
     a "3" is left out, also where nothing else is found.

@@ -93,7 +93,7 @@ class TextReader:
         self.stored.close()
 
     async def read(self, work: Callable[[StoredText], T]) -> T:
-        """Return what ``work`` reads: at once if no disk is needed, as a thread takes longer.
+        """Return the result of ``work``: run directly if no disk is needed, else in a thread.
 
         Where one is, ``work`` begins anew in a thread.
         """
@@ -216,7 +216,7 @@ def compile_pattern(query: GrepQuery) -> Pattern:
 
 @contextmanager
 def _compiling() -> Generator[None]:
-    """Hold the lock while a pattern is compiled, and as long again."""
+    """Hold the lock while a pattern is compiled, and for as long again."""
     with _COMPILING:
         began = time.thread_time()
         try:

@@ -33,7 +33,7 @@ EVICTIONS_PER_PUT = 32
 
 
 def due(db: Db, limits: StoreLimits, most: int | None = EVICTIONS_PER_PUT) -> list[Removed]:
-    """Return what goes, ``most`` of it: the overdue, then the least recently used.
+    """Return at most ``most`` artifacts to remove: overdue ones, then the least recently used.
 
     Two look-ups show that nothing does. Limits are of the whole store, pinned artifacts aside.
     """
@@ -59,7 +59,7 @@ def _due(db: Db, now: float, limits: StoreLimits) -> Iterator[Removed]:
 
 
 def report(removed: Iterable[Removed]) -> None:
-    """Say that artifacts went before their dates, because the store holds no more."""
+    """Log that artifacts were evicted before their dates, because the store is full."""
     for reason, setting in (("count", "store.max_artifacts"), ("bytes", "store.max_total_bytes")):
         refs = [item.artifact_ref for item in removed if item.reason == reason]
         if refs:

@@ -326,7 +326,7 @@ def texts(db: Db, run: str, now: float) -> list[tuple[str, str, int]]:
 
 
 def run_state(db: Db, run: str, now: float) -> tuple[int, str]:
-    """Return what changes with every artifact that comes, goes or expires: count, and newest."""
+    """Return a value that changes when an artifact comes, goes or expires: count, and newest."""
     condition, names = in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
     (ref,) = db.execute(query, names).fetchone() or ("",)

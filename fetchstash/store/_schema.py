@@ -24,7 +24,7 @@ class CatalogDown(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The words of an engine for the types of columns. ``counter`` never gives a number twice."""
+    """An engine's types of columns. ``counter`` never gives a number twice."""
 
     key: str
     counter: str
@@ -127,7 +127,7 @@ def _second(db: Db) -> None:
 
 
 def _superseded(db: Db) -> None:
-    """Do nothing: a later step makes anew what this one made, or has it from the start."""
+    """No-op: a later step makes this table, or new catalogues have it from the start."""
 
 
 def _fourth(db: Db) -> None:

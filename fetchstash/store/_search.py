@@ -61,7 +61,7 @@ class RunTexts:
 
     @property
     def are_few(self) -> bool:
-        """Return whether they are indexed to their end by the search that wants them."""
+        """Return whether the search that needs them indexes them completely."""
         return self.bytes <= LITTLE_BYTES and len(self.refs) <= LITTLE_TEXTS
 
 
@@ -138,7 +138,7 @@ class SearchIndex:
         return wanted
 
     def forget(self, live: Collection[str]) -> None:
-        """Drop the index if it is about a text that is not ``live``: it knows its words."""
+        """Drop the index if it knows the words of a text that is not ``live``."""
         if not (self._path and self._lock and self._path.exists()):
             return
         with locked(self._lock):
@@ -203,7 +203,7 @@ class SearchIndex:
         return SearchResult(tuple(shown), pending)
 
     def _build(self, work: _Work, expired: Callable[[], bool], *, wait: bool) -> None:
-        """Index texts in one step at least; while another does it, ``wait`` or leave it to it."""
+        """Index texts in at least one step; if another call does, ``wait`` for it or return."""
         while work.missing:
             with self._held() as is_ours:
                 if is_ours:
@@ -216,7 +216,7 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _held(self) -> Generator[bool]:
-        """Hold the index's lock, unless others do for a step's time; say whether that is so."""
+        """Hold the index's lock unless others hold it for a step's time; yield whether it is held."""
         if not self._turn.acquire(timeout=STEP_SECONDS):
             yield False
             return

@@ -156,7 +156,9 @@ class FileSource:
         return data
 
     def read_cached(self, start: int, end: int) -> bytes:
-        """Return the same if the page cache has it. Raises NotCached else, and for large ranges.
+        """Return the bytes if the page cache has them.
+
+        Raises NotCached otherwise, and for large ranges.
 
         Only Linux can tell (RWF_NOWAIT, preadv2(2)), and not on every file system.
         """
@@ -343,7 +345,7 @@ def text_by_bytes(source: ByteSource, size: int) -> StoredText:
 
 
 def text_in_memory(text: bytes) -> StoredText:
-    """Return the same of bytes in memory."""
+    """Return such a text over bytes in memory."""
     return text_by_bytes(BytesSource(text), len(text))
 
 

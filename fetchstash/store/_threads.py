@@ -276,7 +276,7 @@ class Threads:
         return await to_thread.run_sync(translated, limiter=self._short)
 
     async def grep(self, work: Callable[[Callable[[], bool]], T]) -> T:
-        """Run a scan in a thread: RE2 gives the interpreter up.
+        """Run a scan in a thread: RE2 releases the interpreter's lock.
 
         The work gets a function that says whether it was cancelled. A cancelled call returns at
         once, and its work stops as soon as it asks.

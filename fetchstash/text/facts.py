@@ -50,7 +50,7 @@ class DocumentFacts:
 
     content_kind: str = _line("the kind of its format (docs/handlers.md lists them)")
     media_type: str = _line("what it is; a handler may know a better name than the router")
-    word: str = _line("what it is called for people: PDF, HTML page, PNG image")
+    word: str = _line("its name for people: PDF, HTML page, PNG image")
     is_text: bool = _flag("the text is the document itself, kept whole")
     paths: tuple[str, ...] = _lines("the paths that a part is read by, `*` standing for anything")
     filled_paths: tuple[str, ...] = _lines("of a web page, the paths that hold something")
@@ -62,10 +62,11 @@ class DocumentFacts:
     author: str = _line("as the document says")
     published: str = _line("when, as the document or its address says: ISO 8601")
     modified: str = _line("when it was last changed, as the document says: ISO 8601")
-    site: str = _line("the site or the house that publishes it, as the document says")
+    site: str = _line("the site or the organisation that publishes it, as the document says")
     pages: int | None = _count("of the document; of a presentation its slides")
     unreadable_pages: int = _count(
-        "pages whose text is none, because their fonts have no usable mapping to characters", 0
+        "pages whose text cannot be read, because their fonts have no usable mapping to characters",
+        0,
     )
     unreadable_from: int | None = _count("the first of them")
     pages_without_text: int | None = _count("pages without a text layer that OCR has not read")

@@ -206,7 +206,7 @@ def clean_line(text: str) -> str:
 
 
 def _is_clean(data: bytes) -> bool:
-    """Return whether surely nothing has to be removed of a text in UTF-8. Most need nothing else.
+    """Return True if nothing has to be removed from a text in UTF-8; a quick test, enough for most.
 
     The bytes of a lone surrogate begin as no character does.
     """

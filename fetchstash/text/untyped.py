@@ -18,15 +18,15 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Return an object, the very same one, and an empty one for anything else."""
+    """Return an object itself, not a copy; an empty one for anything else."""
     return value if is_object(value) else {}
 
 
 def as_array(value: object) -> list[Any]:
-    """Return an array, the very same one, and an empty one for anything else."""
+    """Return an array itself, not a copy; an empty one for anything else."""
     return value if is_array(value) else []
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects in an array, the very same ones; none of anything else."""
+    """Return the objects in an array, not copied; [] for anything else."""
     return [item for item in as_array(value) if is_object(item)]

@@ -298,7 +298,7 @@ def urls_in(text: str) -> list[str]:
 
 
 def _parts(text: str, place: int) -> bool:
-    """Return whether another URL may begin here: after a blank, a sign, or a comma of no query."""
+    """Return whether another URL may begin here: after a blank, a sign, or a comma in no query."""
     before = text[place - 1]
     if not re.search("[/?.]", text[:place]):
         return True  # the first one, behind words that begin no URL: url=, view-source:, @

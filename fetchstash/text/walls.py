@@ -277,7 +277,7 @@ def of_headers(headers: Mapping[str, str]) -> Wall | None:
 
 
 def of_page(source: str) -> Wall | None:
-    """Return the wall that the source of a page with next to no text has marks of."""
+    """Return the wall whose marks stand in the source of a page with almost no text."""
     beginning = source[:SOURCE_CHARS]
     return next((w for w in WALLS if w.marks and _found(w.marks, beginning)), None)
 

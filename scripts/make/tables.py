@@ -26,8 +26,8 @@ TOLD = (
 PEERS = """## Beside others
 
 Right / tolerable / wrong answers to the same cases, judged by rules and never by a model. Tokens
-to the answer is the median of what was read where the answer was right. Who answers only the easy
-half of the cases has a small one: "of ours" compares the same cases. [The
+to the answer is the median of what was read where the answer was right. A server that answers only
+the easy half of the cases has a small median: "of ours" compares the same cases. [The
 comparison](docs/comparison.md) begins with the verdict, and has the cases, the versions, the
 answers, and what the others do better. `compare/run` prints it on your machine.
 

@@ -116,7 +116,7 @@ class Shape:
     def sending(
         self, create: Callable[[dict[str, Any]], Any], arguments: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        """Return what sends this call with other messages, and with less output where it says."""
+        """Return a function that sends this call with other messages, and less output if asked."""
 
         def send(messages: Any, *, max_output: int | None = None) -> Any:
             changes: dict[str, Any] = {self.messages: messages}
@@ -141,7 +141,7 @@ _HASH_KEY = token_bytes(32)
 
 
 def account_of(*credentials: Any) -> str:
-    """Return a keyed hash that stands for the account that these credentials name, "" for none.
+    """Return a keyed hash of the account that these credentials name, "" for none.
 
     Strings and pydantic's ``SecretStr`` count; a callable that returns keys does by its identity,
     for it renews the keys of one account. The keys themselves are not kept.

@@ -98,7 +98,7 @@ def _has_messages(request: Any) -> bool:
 def _arguments(
     request: Any, call_next: Any, send: Callable[[dict[str, Any]], Any]
 ) -> tuple[Callable[..., Any], Request]:
-    """Return what sends this request with other messages, and the request itself."""
+    """Return a function that sends this request with other messages, and the request itself."""
     body, headers, client = request.json, request.headers, _client_of(call_next)
     # Beta features decide a model's window, too.
     endpoint = (

@@ -57,7 +57,7 @@ def _recovering(
 
 
 def _account(arguments: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the address of the provider, or else its name, and what stands for the account.
+    """Return the provider's address, or else its name, and the hash of the account.
 
     LiteLLM takes a key from the call, from itself, or from the environment.
     """

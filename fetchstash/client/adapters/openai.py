@@ -136,7 +136,7 @@ def _post(client: Any, recovery: Recovery) -> Any:
 
 
 def _account(client: Any, kwargs: dict[str, Any]) -> str:
-    """Return what stands for the account that pays; a key of the call's own goes first."""
+    """Return the hash of the account that pays; a key of the call's own comes first."""
     headers = an_object(an_object(kwargs.get("options")).get("headers"))
     named = {str(name).lower(): value for name, value in headers.items()}
     own = named.get("authorization") or named.get("api-key")

@@ -96,7 +96,7 @@ def missing_chromium() -> str:
 
 
 def needs_other_user() -> bool:
-    """Return whether this process is root's."""
+    """Return whether Chromium must run as another user, because this process is root's."""
     return sys.platform != "win32" and os.geteuid() == 0
 
 
@@ -156,7 +156,7 @@ class Browser:
         return Rendered(file, final.text, browser, media_type, width, height, incomplete)
 
     async def _answer(self, job: dict[str, Any], page: Target, seconds: float) -> dict[str, Any]:
-        """Return the child's answer; that of a page that took too long where none came."""
+        """Return the child's answer, or that of a time-out if it gave none."""
         from fetchstash.fetch._browser._proxy import PageProxy  # noqa: PLC0415 -- it is heavy
 
         limits = self._limits
@@ -187,7 +187,7 @@ async def browser_fault() -> str:
 
 
 def _checked(answer: dict[str, Any], requested: Target, max_url_chars: int) -> Target:
-    """Return the address of a page that was rendered. Raises the error of one that was not."""
+    """Return the final address of a rendered page. Raises the error of a page that failed."""
     code = answer.get("failed") or ("" if "url" in answer else "crashed")
     final: Target | None = None
     if not code:

@@ -27,7 +27,7 @@ class FilmHandler(HtmlHandler):
     name = "film"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return what the page says of its film. Raises NoText for any other page."""
+        """Return the text of a film's page. Raises NoText for any other page."""
         del limits  # the text is cut behind the handler
         page = _tree.parse(_reading.load(source, hints.charset)[0])
         data: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def _sections(details: Any, data: dict[str, Any]) -> v.Sections:
 
 
 def _said(text: Any) -> str:
-    """Return a text of the site's: as one string, or in runs."""
+    """Return a text in the site's data: one string, or several runs."""
     runs = v.listed(v.member(text, "runs"))
     return v.member(text, "simpleText") or "".join(str(v.member(run, "text")) for run in runs)
 

@@ -50,7 +50,7 @@ class Answer:
         self.others = parts[1:]
 
     def one(self, *names: str) -> Any:
-        """Return the first of these members of the first part that says something."""
+        """Return the first of these members of the first part that is not empty."""
         return member(self.first, *names)
 
     def rest(self, number: int = 0) -> Any:
@@ -59,7 +59,7 @@ class Answer:
 
 
 def member(value: Any, *names: str) -> Any:
-    """Return the first member of these names, "a.b" inside of another, that says something."""
+    """Return the first non-empty member of these names; "a.b" looks inside another."""
     for name in names:
         found = value
         for key in name.split("."):
@@ -99,7 +99,7 @@ def markup(value: Any, url: str = "") -> str:
 
 
 def field(value: Any, *names: str) -> str:
-    """Return the first member of these names that says something, on one line."""
+    """Return the first non-empty member of these names, on one line."""
     return line(member(value, *names))
 
 
@@ -120,7 +120,7 @@ def person(*people: Any) -> str:
 
 
 def said(post: Any) -> str:
-    """Return who wrote a post, and when."""
+    """Return the author of a post and its date."""
     people = (member(post, name) for name in ("user", "author", "owner"))
     return joined(person(*people), moment(member(post, "created_at", "creation_date")))
 
@@ -138,7 +138,7 @@ def joined(*words: str) -> str:
 
 
 def facts_of(label: Mapping[str, str]) -> str:
-    """Return a list of what is known, a line each."""
+    """Return the known facts as a list, a line each."""
     return "\n".join(f"- {name}: {value}" for name, value in label.items() if value)
 
 

@@ -65,7 +65,7 @@ def answer(path: str, open_rows: Callable[[str], Rows]) -> str:
 
 
 def _rank(numbers: Callable[[str], Decimal | None], text: str, *, lowest: bool) -> Rank:
-    """Return by what a cell is ordered: numbers come before texts, from above and from below."""
+    """Return the sort key of a cell: numbers come before texts, from above and from below."""
     value = numbers(text)
     if value is None:
         return int(lowest), Decimal(0), in_order(text)
@@ -175,7 +175,7 @@ class _Answer:
         return f"{item.function}({name})" if item.function and name else item.function or name
 
     def _tally(self, item: Item) -> "Callable[[], _Tally]":
-        """Return what makes the tally of an item for one more group."""
+        """Return a function that makes the accumulator of an item for one more group."""
         if not item.column:
             return _Tally
         cell, numbers = self.rows.cell(item.column), self.rows.numbers(item.column)
@@ -214,7 +214,7 @@ class _Answer:
         return compares[0] if len(compares) == 1 else lambda row: any(c(row) for c in compares)
 
     def _comparison(self, test: Test, value: Value, cell: Cell) -> Callable[[Any], bool]:
-        """Return whether a cell compares with a value, or with the cell of another column."""
+        """Return a test that compares a cell with a value, or with the cell of another column."""
         numbers = self.rows.numbers(test.column)
         operator = "=" if test.operator == "in" else test.operator
         if value.kind == "word" and self.rows.named(value.text) is not None:
@@ -270,7 +270,7 @@ Result = Decimal | int | str | None
 
 
 class _Tally:
-    """Counts the rows of a group; the base of what adds up their cells."""
+    """Counts the rows of a group; the base of the accumulators of cells."""
 
     __slots__ = ("count",)
 

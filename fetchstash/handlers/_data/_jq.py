@@ -58,7 +58,7 @@ Step = str | tuple[str]
 
 @dataclass(slots=True)
 class Piped:
-    """A program of jq: the JSONPath of what it picks, and the names of what it does with that."""
+    """A program of jq: the JSONPath that it picks by, and the functions that it applies then."""
 
     path: str = "$"
     ends: list[str] = field(default_factory=list[str])
@@ -75,7 +75,7 @@ def read(program: str) -> Piped | None:
 
 
 def steps_of(path: str) -> list[Step] | None:
-    """Return the names of a plain path, and as (selector,) what may match several values.
+    """Return the names of a plain path; a step that may match several values is (selector,).
 
     None for what is no plain path.
     """

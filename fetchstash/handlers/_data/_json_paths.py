@@ -64,7 +64,7 @@ def _piped(value: Any, path: str) -> Any:
 
 
 def _ended(found: Any, ends: Sequence[str], path: str) -> Any:
-    """Return what the last functions of a program of jq make of what was found."""
+    """Apply the last functions of a jq program to the values that were found."""
     for end in ends:
         try:
             found = _jq.ENDS[end](found)

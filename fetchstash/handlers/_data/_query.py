@@ -1,4 +1,4 @@
-"""The queries over rows: their grammar, and what one asks for.
+"""The queries over rows: their grammar, and their parsed form.
 
 ``sum(price), count by region where year >= 2024 top 5 from orders``. A query is a path like others,
 read by lark (LALR: linear, no recursion); it is never SQL, and runs nothing.
@@ -74,7 +74,7 @@ class Item(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What a cell is compared with; a ``word`` may be a column."""
+    """The value that a cell is compared with; a ``word`` may be a column."""
 
     kind: Literal["number", "text", "word"]
     text: str
@@ -92,7 +92,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked for: ``top`` is how many, less than 0 for the lowest, None for all."""
+    """A parsed query: ``top`` is how many, less than 0 for the lowest, None for all."""
 
     items: tuple[Item, ...] = ()
     is_distinct: bool = False
@@ -105,7 +105,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Return what ``text`` asks for. Raises BadArgument with the piece that is not understood."""
+    """Parse a query. Raises BadArgument with the piece that is not understood."""
     from lark import UnexpectedInput  # noqa: PLC0415 - for queries alone
     from lark.exceptions import UnexpectedEOF  # noqa: PLC0415
 

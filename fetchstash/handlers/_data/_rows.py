@@ -75,7 +75,7 @@ class Rows(ABC):
 
     @abstractmethod
     def cell(self, name: str) -> Cell:
-        """Return what reads a column. Raises OutOfRange if there is none."""
+        """Return a function that reads a column. Raises OutOfRange if there is none."""
 
     @abstractmethod
     def line(self, row: Any) -> str:
@@ -89,7 +89,7 @@ class Rows(ABC):
         """Raise OutOfRange for a column that no row had."""
 
     def numbers(self, name: str) -> Callable[[str], Decimal | None]:
-        """Return what reads the numbers of a column, by the decimal mark of its first cells."""
+        """Return a function that reads a column's numbers; the first cells tell the decimal mark."""
         read = self.cell(name)
         texts = [_SIGNS.sub("", read(row)) for row in self.sample]
         commas = any(
@@ -242,7 +242,7 @@ def which_rows(names: Sequence[str]) -> FetchstashError:
 
 
 def table_named(name: str, tables: Sequence[str], filled: Sequence[str]) -> str:
-    """Return the table of this name in any case, or the only one of those that are ``filled``.
+    """Return the table of this name in any case, or the only one that is ``filled``.
 
     Raises OutOfRange or BadArgument, with the names of the filled ones as excerpt.
     """

@@ -352,7 +352,7 @@ class _Place:
         return is_line and not self._is_of_others(block.parent)
 
     def _is_of_others(self, element: Element) -> bool:
-        """Return whether an element is of a comment, of another page's teaser and the like.
+        """Return whether an element belongs to a comment, another page's teaser and the like.
 
         What is around the heading, too, is the page's own.
         """
@@ -477,7 +477,7 @@ _GLUED = re.compile(
 
 
 def _spaced(text: str) -> str:
-    """Return a text with what a style sets apart set apart by a separator."""
+    """Return a text with separators where a style sets words apart."""
     return _GLUED.sub(lambda match: " " if match.start() == 2 else " | ", text)
 
 
@@ -496,7 +496,7 @@ def _blanked(text: str, found: Iterable[Found]) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is written as the name of a person or of a house."""
+    """Return whether a text is written as the name of a person or an organisation."""
     words = text.split()
     if not 0 < len(text) <= NAME_CHARS or len(words) > NAME_WORDS or any(map(str.isdigit, text)):
         return False

@@ -92,7 +92,7 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
 
 @lru_cache(10_000)
 def _named(numbers: tuple[int, ...]) -> str:
-    """Return the name of the region that the first of _NAMED in these groups tells, or ""."""
+    """Return the region's name by the first of _NAMED that these groups have, or ""."""
     return next((region for number, region in _NUMBERS.items() if number in numbers), "")
 
 

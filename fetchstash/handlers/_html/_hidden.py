@@ -168,7 +168,7 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
 
 
 def tells(classes: str) -> bool:
-    """Return whether names of classes hide an element or make a formula of it by themselves."""
+    """Return whether class names alone hide an element or make it a formula."""
     return _TELLING_NAMES.search(classes[:1_000]) is not None
 
 
@@ -201,7 +201,7 @@ def _stands_behind_opener(element: Element) -> bool:
 
 
 def enters(element: Element) -> bool:
-    """Return whether a library shows this element when a reader scrolls there."""
+    """Return whether a library reveals this element when a reader scrolls to it."""
     return "data-aos" in element.attributes or not _ENTERING.isdisjoint(element.classes())
 
 

@@ -109,7 +109,7 @@ class Metadata:
     kind: str = ""
 
     def completed(self, author: str, published: str, modified: str) -> "Metadata":
-        """Return these with what the page itself shows where its head says nothing."""
+        """Return this metadata with what the page itself shows in place of missing values."""
         return replace(
             self,
             author=self.author or author,
@@ -214,7 +214,7 @@ def _site(
     documents: list[dict[str, Any]],
     by_id: dict[str, dict[str, Any]],
 ) -> str:
-    """Return the name of the site or the house that publishes a page."""
+    """Return the name of the site or the organisation that publishes a page."""
     if name := _first(meta, _SITES):
         return name
     publishers = [item["publisher"] for item in documents if "publisher" in item]

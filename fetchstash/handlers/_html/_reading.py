@@ -56,7 +56,7 @@ _NOT_FOUND = re.compile(
 
 
 def verdict_of(content: str, whole: str, page: Page, source: str = "") -> str:
-    """Return a key of PAGE_VERDICTS for what a page is instead of content, "" if it has some.
+    """Return a key of PAGE_VERDICTS for a page without content, "" for one with content.
 
     ``content`` is the text that was chosen, ``whole`` all text of the page. ``source`` may have
     the marks of a wall.

@@ -507,7 +507,7 @@ class _Copy:
             self._page.signs.append(sign)
 
     def _is_silent(self, tag: str, attributes: dict[str, str]) -> bool:
-        """Return whether no rule and no attribute says anything of an element."""
+        """Return whether no rule and no attribute applies to an element."""
         key = tag, attributes.get("class", "")
         is_silent = self._silent.get(key)
         if is_silent is None:
@@ -666,7 +666,7 @@ def _readable(node: "LexborNode") -> int:
 
 
 def _shown_in(tag: str, kind: str, node: "LexborNode", attributes: dict[str, str]) -> str:
-    """Return what a field shows, "" if that is nothing or longer than a sign."""
+    """Return the text that a field shows, "" if it is empty or longer than a sign."""
     if tag == "input" and kind == "checkbox":
         return _signs.box(is_checked="checked" in attributes)
     if tag == "input":

@@ -38,7 +38,7 @@ class TextStyle(NamedTuple):
 
 
 class ListLevel(NamedTuple):
-    """A level of a list: the format of its numbers ("" for bullets), and a bullet that tells.
+    """A level of a list: the format of its numbers ("" for bullets), and a meaningful bullet.
 
     In ``label``, "%2%" stands for a number of the second level.
     """

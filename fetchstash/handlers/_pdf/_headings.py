@@ -33,7 +33,7 @@ _SAME_PLACE = 3.0
 
 @dataclass(slots=True)
 class Page:
-    """What was read of a page: its blocks in reading order, and what stands apart from them.
+    """The content of a page: its blocks in reading order, and what stands apart from them.
 
     ``marks`` are lines behind the text (pictures). ``is_blank``: nothing is drawn on it.
     ``margins`` are its running heads, ``bookmarks`` those that lead to no line of it.

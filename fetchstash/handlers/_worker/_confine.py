@@ -1,4 +1,4 @@
-"""Confine this worker: whatever its libraries do, it reads its job and nothing of anybody else.
+"""Confine this worker: whatever its libraries do, it can read its job and nothing else.
 
 It may read Python, its packages and the system's libraries, and what is in its room: the folder
 that the server made for it, with the job's document in ``in`` and room for files in ``out``. It

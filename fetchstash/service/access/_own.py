@@ -133,7 +133,7 @@ class OwnTokens:
     async def create(
         self, tenant: str, name: str, days: int = 90, scopes: Collection[str] = SCOPES
     ) -> Token:
-        """Make a token. Raises BadArgument for a name, a scope or an age that there is not."""
+        """Make a token. Raises BadArgument for an invalid name, scope or age."""
         if not is_tenant(tenant):
             what = f"The tenant {tenant[:80]!r} has a wrong name."
             raise BadArgument(what, "Take a-z, 0-9 and -, at most 63, the first no -.")
@@ -162,7 +162,7 @@ class OwnTokens:
         return Token(text, record)
 
     async def were_made(self) -> bool:
-        """Return whether there ever was a token, be they all expired or revoked."""
+        """Return whether a token was ever created, even if all have expired or were revoked."""
         return await self._objects.read(_CLOSED) is not None or bool(
             await self._objects.items(KEYS)
         )

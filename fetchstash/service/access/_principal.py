@@ -101,7 +101,7 @@ class Verifier(Protocol):
     """Verifies tokens."""
 
     async def verify(self, token: str) -> Principal:
-        """Return whom ``token`` stands for.
+        """Return the principal of ``token``.
 
         Raises Rejected for a token that proves nothing, and FetchstashError where it cannot be
         known now: the store or the identity provider does not answer.
