@@ -123,7 +123,7 @@ async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> 
 
 
 def _is_kept(structured: Any, parts: Sequence[_Part], call: Call) -> bool:
-    """Return whether a value is ``{"NAME": TEXT}`` of a text that is kept anyway.
+    """Return whether a value is ``{"NAME": TEXT}`` with a text that becomes an artifact anyway.
 
     Most long texts come so; nothing has to be written as JSON then to be compared.
     """

@@ -225,7 +225,7 @@ def _block(
 ) -> tuple[Block, Shown | None]:
     """Return an artifact's block, and the part of its text in it (None: it has no text).
 
-    Of ``several`` the sentence and the calls behind previews stand once for all.
+    With ``several`` the caller adds the sentence and the calls after previews once for all.
     """
     subject, word = item.subject, host.word
     chars = OF_SEVERAL_CHARS if several else NAME_CHARS

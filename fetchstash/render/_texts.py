@@ -161,7 +161,7 @@ def left_out_line(facts: Facts) -> list[str]:
 
 
 def reference_line(subject: Subject) -> str:
-    """Return a single short line for an artifact that gets no larger share."""
+    """Return one short line for an artifact for whose text a result has no room."""
     facts = subject.facts
     length = "" if facts.site_prefix else size(facts.size_bytes)
     parts = [f"{subject.ref}: {facts.word}", length, _dimension(facts)]

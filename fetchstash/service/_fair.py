@@ -52,7 +52,7 @@ def _leave(persons: Counter[str], person: str) -> None:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request that waits to begin: whoever is ``due`` first is next of its person."""
+    """A request that waits to begin; of one person's, the one with the smallest ``due`` is next."""
 
     due: float
     begun: "asyncio.Future[None]"

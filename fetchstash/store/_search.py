@@ -216,7 +216,7 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _held(self) -> Generator[bool]:
-        """Hold the index's lock unless others hold it for a step's time; yield whether it is held."""
+        """Hold the index's lock unless others hold it for a step's time; yield whether we do."""
         if not self._turn.acquire(timeout=STEP_SECONDS):
             yield False
             return

@@ -89,7 +89,7 @@ class Rows(ABC):
         """Raise OutOfRange for a column that no row had."""
 
     def numbers(self, name: str) -> Callable[[str], Decimal | None]:
-        """Return a function that reads a column's numbers; the first cells tell the decimal mark."""
+        """Return a function that reads a column's numbers; first cells tell the decimal mark."""
         read = self.cell(name)
         texts = [_SIGNS.sub("", read(row)) for row in self.sample]
         commas = any(

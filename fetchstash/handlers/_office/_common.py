@@ -86,7 +86,7 @@ class Runs:
             self._runs[-1] = f"[{text}]({target})", look
 
     def place(self) -> int:
-        """Return the place of the next run, for ``words``, ``link_from`` and ``cut``.
+        """Reserve the place of the next run, for ``words``, ``link_from`` and ``cut``; return it.
 
         It is kept free, so that a bracket put there moves no other place.
         """

@@ -398,7 +398,7 @@ class _Field(Field):
         self._begin = self._result = runs.place()
 
     def start_result(self, runs: Runs) -> None:
-        """Take out what stands before the result: results of fields in the code."""
+        """Remove what stands before the result: the results of fields nested in its code."""
         self.has_result = True
         if runs is self._runs:
             runs.cut(self._begin)
