@@ -190,7 +190,7 @@ def table(
 
 
 def _widths(room: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return a width for each column: the widest of those that may shrink gives way."""
+    """Return a width for each column: the widest of the shrinkable ones are cut first."""
     widths = [
         max(cells(text) for text in (column.heading, *(row[n] for row in rows)))
         for n, column in enumerate(columns)

@@ -1,4 +1,4 @@
-"""Is this error, event or finish reason an overflow, and of what.
+"""Decide whether an error, event or finish reason is an overflow, and of what.
 
 The order separates look-alikes: what a transport says of itself; statuses and codes of something
 else; codes of an overflow; wordings; codes that are built alike; and last what a bare 413 means.
@@ -198,7 +198,7 @@ class Signals:
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object holds: of an exception its words, its attributes and its causes."""
+    """Yield the contents of an object: of an exception its words, its attributes and its causes."""
     if is_mapping(value):
         for key, inner in islice(value.items(), MAX_WIDTH):
             if key not in _CONTENT_KEYS:
@@ -250,7 +250,7 @@ def _is_of_a_stream(value: Any) -> bool:
 
 
 def _quietly(read: Any) -> Any:
-    """Return what ``read`` returns, None where it raises: a property of a closed response may."""
+    """Return the result of ``read``, None if it raises: a property of a closed response may."""
     try:
         return read()
     except Exception:  # noqa: BLE001 - anything may be raised by what is only looked at

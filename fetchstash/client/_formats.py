@@ -71,7 +71,7 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The value as the provider is charged for it: itself if it is a string, else its JSON."""
+        """The value as the provider charges for it: a string itself, anything else as JSON."""
         return self.value if isinstance(self.value, str) else as_json(self.value)
 
 
@@ -107,7 +107,7 @@ _TEXT_KEYS = ("text", "stdout", "stderr", "logs")
 
 
 def plain(value: Any) -> str:
-    """Return a result as it reads: its text, or the texts of its blocks; else its JSON.
+    """Return a result as readable text: its text, or the texts of its blocks; else its JSON.
 
     An object with one value reads as that value. JSON would escape what somebody greps for, and
     hide a fence. A label stands for each medium.

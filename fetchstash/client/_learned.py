@@ -1,4 +1,4 @@
-"""What refusals teach: the limits of models, and the ceilings of an account or a server.
+"""Limits learned from refusals: those of models, and the ceilings of an account or a server.
 
 A limit (its window, the pictures that it takes) is a property of a model behind an endpoint and is
 remembered for the process; it can be seen (``list(learned_windows)``) and forgotten
@@ -172,7 +172,7 @@ learned_windows = LearnedLimits()
 
 
 class Ceilings:
-    """What an account or a server takes of one request, by endpoint and account, for a while."""
+    """The largest request that an account or server takes, by endpoint and account, for a while."""
 
     def __init__(self) -> None:
         self._ceilings = _Bounded[tuple[str, str, str, str], tuple[int, float]]()

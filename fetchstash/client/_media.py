@@ -246,7 +246,7 @@ def _object_media(value: Any) -> Media | None:
 
 
 def media_tokens(media: Media) -> int:
-    """Return what a medium costs with its provider; with none named, the most that one charges."""
+    """Return the tokens of a medium at its provider; without a provider, the highest price."""
     kind = media.media_type.partition("/")[0]
     if kind == "text":
         return media.size_bytes // 4

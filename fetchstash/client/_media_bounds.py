@@ -1,4 +1,4 @@
-"""What providers take of pictures, documents and pages in one request, with the source of each.
+"""Bounds of providers on pictures, documents and pages in one request, with their sources.
 
 ``Policy(media_bounds=…)`` has other rows: a row of yours before these counts first.
 """

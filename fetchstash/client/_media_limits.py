@@ -143,7 +143,7 @@ class _Media:
         return self.state.token_counts[key]
 
     def _weight(self, item: _Item, unit: MediaUnit) -> int:
-        """Return what a medium counts towards a limit on their number."""
+        """Return how much a medium counts towards a limit on their number."""
         if item.kind not in _COUNTED[unit]:
             return 0
         return self._measure(item, "pages", _pages) if unit == "pages" else 1
@@ -190,7 +190,7 @@ class _Media:
         return [item for item in self._items if not _is_text(self.changes.get(item.place))]
 
     def count(self, unit: MediaUnit) -> int:
-        """Return how much the media that are shown count towards a limit in ``unit``."""
+        """Return the count of the shown media towards a limit in ``unit``."""
         return sum(self._weight(item, unit) for item in self._shown())
 
     def reduce(self, unit: MediaUnit, limit: int, number: int | None = None) -> None:
@@ -247,7 +247,7 @@ class _Media:
             self.missed = True
 
     def obey(self, unit: MediaUnit, limit: int | None, number: int | None) -> None:
-        """Bring the media within what a refusal stated, or below what was sent."""
+        """Bring the media within the limit of a refusal, or below what was sent."""
         if unit == "pixels":
             self.scale(limit or UNSTATED_EDGE)
         elif unit == "bytes":

@@ -1,4 +1,4 @@
-"""The sizes that an error states: only numbers that words of their own sentence make a size.
+"""The sizes that an error states: only numbers that the words of their own sentence mark so.
 
 A number that merely stands in the same error (a port, a request id, a latency, an error number) is
 never a size, and neither is one that is only larger or smaller than another. Texts are in lower
@@ -421,7 +421,7 @@ _UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (
 
 
 def media_unit(line: str) -> MediaUnit:
-    """Return what the limit in this line counts."""
+    """Return the unit of the limit in this line."""
     for unit, words in _UNITS:
         if words.search(line):
             return unit

@@ -257,7 +257,7 @@ class Recovery:
         return self.state or self._states.of(request.messages)
 
     def _check_prompt(self, request: Request, state: State, response: Any, sent: Attempt) -> None:
-        """Note what the model answered, and report a prompt that was truncated in silence."""
+        """Record the size of the prompt that was answered, and report one that was truncated."""
         response = get(response, "response") or response  # an event that ends a Responses stream
         reported = reported_input(response)
         if reported is None:
@@ -390,7 +390,7 @@ class Recovery:
         return Attempt(self._prepared(replace(request, messages=messages), state)), report
 
     def _prepared(self, request: Request, state: State) -> Sequence[Message]:
-        """Return what the first attempt sends: the messages, compacted as the policy says.
+        """Return the first attempt's messages, compacted as the policy says.
 
         What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it
         may fit all the same.
@@ -448,7 +448,7 @@ class Recovery:
         error: Exception | None,
         tell: Callable[[str], None],
     ) -> tuple[Attempt, Report] | None:
-        """Return a smaller attempt and what made it so, None where there is none to make."""
+        """Return a smaller attempt and what was changed in it, None if none can be made."""
         if verdict.action == "none" or not self.policy.overflow_fallback:
             return None
         try:

@@ -20,7 +20,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``pattern`` is searched in the lower-cased text with plain apostrophes; ``example`` is a text that it decides.
+    """One rule: ``pattern`` is searched in lower-cased text; ``example`` is a text that it decides.
 
     A text in which ``unless`` is found is not this rule's. ``source`` says whose wording it is, and
     the id ends up in verdicts and events.

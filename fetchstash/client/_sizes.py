@@ -104,7 +104,7 @@ class Sizes:
         return self._count(container.rest) + texts + container.media
 
     def of_value(self, value: Any) -> int:
-        """Return the size of what would stand in the place of a part."""
+        """Return the size of a value in the place of a part."""
         return self.of(Part((0, ()), "text", "user", value))
 
     def total(self, messages: Sequence[Message], all_parts: Sequence[Part]) -> int:

@@ -91,7 +91,7 @@ _LATER = frozenset((408, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 530))
 def cause_of(
     target: Target, status: int, headers: Mapping[str, str], body: str, now: datetime
 ) -> Cause:
-    """Return why a server answered with ``status`` (RFC 9110, section 15; RFC 6585).
+    """Return the cause of a server's error ``status`` (RFC 9110, section 15; RFC 6585).
 
     ``body`` is the beginning of what it sent as ``beginning_of`` gives it.
     """

@@ -42,7 +42,7 @@ class _Gate:
 
 
 class Gates:
-    """One gate for each host with a request in flight, or with one a moment ago."""
+    """One gate for each host with a request in flight, or with one that ended just now."""
 
     def __init__(self, concurrency: int, rate: float, reserve: Reserve | None = None) -> None:
         """Allow ``concurrency`` requests at a time and ``rate`` a second (0: any) per host."""

@@ -174,7 +174,7 @@ OUR_TYPES = "application/vnd.fetchstash."
 
 
 def without_our_types(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the header of a response; a media type of ours that a server claims is none."""
+    """Return a response's header without a media type of ours, which no server may claim."""
     if headers.get("content-type", "").strip().lower().startswith(OUR_TYPES):
         return {**headers, "content-type": "application/octet-stream"}
     return headers

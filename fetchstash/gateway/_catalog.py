@@ -409,7 +409,7 @@ class Subscriptions:
         raise AssertionError  # sleep_forever ends by cancellation alone
 
     async def tell(self, method: str, params: Params | None) -> None:
-        """Tell the host of a change, on each stream that asked for it."""
+        """Notify the host of a change on each stream that asked for it."""
         for stream in tuple(self._streams):
             if stream.wants(method, params or {}):
                 meta = {**meta_of(without_subscription(params)), **stream.meta}

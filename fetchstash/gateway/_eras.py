@@ -1,4 +1,4 @@
-"""Join the two protocol eras: what a server asks of the person or the model behind the host.
+"""Join the two protocol eras: questions of a server to the person or the model behind the host.
 
 Before 2026-07-28 a server sends such a request in the middle of a call. Since then its result says
 ``input_required``, and the client asks again with the answers (SEP-2322).
@@ -122,7 +122,7 @@ class PendingCalls:
         self._pending: dict[str, _Call] = {}
 
     async def call(self, upstream: Upstream, method: str, params: Params | None) -> dict[str, Any]:
-        """Start a call, or go on with a pending one; return its result or what it asks for."""
+        """Start a call, or continue a pending one; return its result or its question."""
         own = dict(params or {})
         answers = own.pop("inputResponses", None)
         state = own.pop("requestState", None)

@@ -80,7 +80,7 @@ class MessageReader:
         return list(self.feed(data))
 
     async def beside_loop(self, work: Callable[[], T]) -> T:
-        """Do work of this reader; in a thread while the message that it reads is long."""
+        """Run work of this reader; in a thread while it reads a long message."""
         if self._long is None and len(self._line) <= VALUE_BYTES:
             return work()
         return await anyio.to_thread.run_sync(work)
@@ -204,7 +204,7 @@ def _new_file(folder: Path) -> BinaryIO:
 
 
 class _LongMessage:
-    """One long line, walked as it arrives."""
+    """One long line, parsed as it arrives."""
 
     def __init__(self, spool: Callable[[], Path], limit: int) -> None:
         self._spool = spool
@@ -221,7 +221,7 @@ class _LongMessage:
         self._error: UnreadableMessage | None = None
 
     def feed(self, data: bytes) -> None:
-        """Walk on. After an error the rest of the line is passed over."""
+        """Parse further. After an error the rest of the line is ignored."""
         if self._error is None:
             self._left -= len(data)
             try:

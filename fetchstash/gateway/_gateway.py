@@ -439,7 +439,7 @@ class Gateway:
     async def on_request(
         self, upstream: Upstream, method: str, params: Params | None
     ) -> dict[str, Any]:
-        """Answer what a server asks: of the host, of its model, or of the person."""
+        """Answer a server's question: by the host, its model, or the person."""
         if method == "ping":
             return {}
         params = await walked(partial(signed, upstream, method), params)
@@ -459,7 +459,7 @@ class Gateway:
             del self._asked[ours]
 
     async def on_notify(self, upstream: Upstream, method: str, params: Params | None) -> None:
-        """Pass on what a server tells."""
+        """Pass on a server's notification."""
         if method.endswith("/list_changed"):
             self._catalog.forget()
         if params is not None and upstream is not self._catalog.own:

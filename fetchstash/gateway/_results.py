@@ -72,7 +72,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The server and the call, in short and without secrets: what its artifacts are called."""
+        """The server and the call, in short and without secrets: the title of its artifacts."""
         shown = ", ".join(f"{key}={_shown(key, value)}" for key, value in self.arguments.items())
         arguments = f"({clip(shown, ARGUMENTS_CHARS)})" if shown else ""
         return without_secrets(self.server, f"{self.server.name}: {self.name}{arguments}")
@@ -188,7 +188,7 @@ class _Weighed:
 
 
 def _weighed(call: Call, result: Mapping[str, Any], *, keeps: bool) -> _Weighed:
-    """Find what of a result is to be replaced. ``keeps``: the structured content stays."""
+    """Find the parts of a result to replace. ``keeps``: the structured content stays."""
     content = as_objects(result.get("content"))
     parts, structured = _parts(call, content), result.get("structuredContent")
     if structured is not None and not keeps and not _is_kept(structured, parts, call):
@@ -205,7 +205,7 @@ def _weighed(call: Call, result: Mapping[str, Any], *, keeps: bool) -> _Weighed:
 
 
 def _weighed_contents(call: Call, result: Mapping[str, Any]) -> _Weighed:
-    """Find what of a resource is to be replaced."""
+    """Find the parts of a resource that are to be replaced."""
     contents = as_objects(result.get("contents"))
     blocks = [{"type": "resource", "resource": item} for item in contents]
     return _weighed(call, {"content": blocks}, keeps=True)
@@ -440,7 +440,7 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
 
 
 def _may_have_one_text(part: _Part) -> bool:
-    """Return whether a part begins as ``{"NAME": TEXT}``, in which some servers put a text."""
+    """Return whether a part begins as ``{"NAME": TEXT}``, as some servers send a text."""
     value = part.values[0]
     if part.is_base64 or len(part.values) > 1 or _length(value) > COMPARED_BYTES:
         return False

@@ -48,14 +48,14 @@ class StandIns:
         self.values: dict[str, Spooled] = {}
 
     def name(self, value: Spooled) -> str:
-        """Return a name for a value."""
+        """Return the placeholder of a value."""
         self._count += 1
         name = f"{self._mark}:{self._count}"
         self.values[name] = value
         return name
 
     def filled(self, message: "Message") -> "Message":
-        """Return a message with its values in place of their names, and forget them."""
+        """Return a message with its values in place of their placeholders, and forget them."""
 
         def value(item: Any) -> Any:
             return self.values.pop(item, item) if isinstance(item, str) else item

@@ -282,7 +282,7 @@ class Upstream:
         return result if method in FOR_MODELS else read_back(result)
 
     def _ended_in(self, method: str, params: Params | None) -> ServerFailed:
-        """Return the error for a call in which the server ended, and count how often it did."""
+        """Return the error for a call during which the server ended, and count how often it did."""
         key = _key(method, params)
         times = self._endings.pop(key, 0) + 1
         self._endings[key] = times

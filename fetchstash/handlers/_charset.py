@@ -150,7 +150,7 @@ def _decode(data: bytes, charset: str) -> str | None:
 
 
 def _reads_well(text: str | None) -> TypeGuard[str]:
-    """Return whether bytes are decoded, and to at most 1 % controls, unassigned or private ones.
+    """Return whether bytes decode, with at most 1 % controls, unassigned or private characters.
 
     Of random 16-bit units about 15 % are.
     """
@@ -219,7 +219,7 @@ def latin_charset(sample: bytes) -> str:
 
 
 def _fit(pairs: Counter[bytes], charset: str, languages: tuple[str, ...]) -> float:
-    """Return the share of letters that the language which fits best writes with.
+    """Return the share of letters that the best fitting language uses.
 
     A capital behind a small letter is none.
     """

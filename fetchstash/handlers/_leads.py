@@ -77,7 +77,7 @@ _SOURCES = frozenset(
 
 @dataclass(slots=True)
 class _Tags:
-    """What the tags of a page say.
+    """The contents of a page's tags that may lead elsewhere.
 
     ``base`` is the page's base address, ``chars`` counts its text outside of tags. ``is_whole``:
     that is all of the page.
@@ -97,7 +97,7 @@ class _Tags:
 def checked_lead(
     source: Path, charset: str, url: str, verdict: str, *, twins: bool = True, header: str = ""
 ) -> tuple[str, str]:
-    """Return a worker's verdict on a web page as far as it can be, and where the page leads.
+    """Return a worker's verdict on a web page as far as it can be true, and where the page leads.
 
     ``charset`` is the router's, ``url`` the address of the page. A page with text leads to its own
     Markdown, if ``twins`` are wanted, one without any to its feed, too. ``header`` is the Link

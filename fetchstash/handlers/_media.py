@@ -1,4 +1,4 @@
-"""Audio and video: what tinytag reads of their headers; no stream is decoded."""
+"""Audio and video: facts that tinytag reads from their headers; no stream is decoded."""
 
 from contextlib import suppress
 from dataclasses import replace

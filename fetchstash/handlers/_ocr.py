@@ -108,7 +108,7 @@ def upright(text: str, corners: Sequence[Point], angle: float) -> Line:
 
 
 def is_legible(line: Line) -> bool:
-    """Return whether a line has about as many letters and digits as its box has room for.
+    """Return whether a line has about as many letters and digits as fit its box.
 
     Of a script that the models do not know they return the punctuation alone, and are sure of it.
     """
@@ -128,7 +128,7 @@ def as_text(lines: Sequence[Line]) -> str:
 
 
 def blocks_of(lines: list[Line]) -> list[list[Line]]:
-    """Return the lines in blocks, in reading order: columns, and what stands across them."""
+    """Return the lines in blocks, in reading order: columns, and lines that span them."""
     gutter = _gutter(lines)
     if gutter is None:
         return [lines] if lines else []

@@ -227,7 +227,7 @@ def blank_page(number: int, why: str = "no text on this page") -> str:
 
 
 def unmapped_page(number: int) -> str:
-    """Return how page ``number`` begins where its font has no usable mapping to characters."""
+    """Return the first line of page ``number`` if its font has no usable mapping to characters."""
     return f"[Page {number}]\n{NO_MAPPING}\n"
 
 
@@ -256,7 +256,7 @@ _MAX_PICTURE_BYTES = 64 * 1024 * 1024
 
 
 class Beside:
-    """Collects pictures, each once and numbered from 1, and texts by the region they stand in."""
+    """Collects pictures, each once and numbered from 1, and texts that are left out, by region."""
 
     def __init__(self) -> None:
         self._pictures: dict[str, str] = {}
@@ -275,7 +275,7 @@ class Beside:
         return f"![{label}]({address if linked else f'{IMAGES}/{len(self._pictures)}'})"
 
     def leave_out(self, region: str, text: str) -> None:
-        """Add a text that is not in that of the document."""
+        """Add a text that the document's text leaves out."""
         if text := text.strip():
             self._texts.setdefault(region, []).append(text)
 
@@ -305,7 +305,7 @@ class Beside:
 
 
 class BesideParts(Streamed):
-    """Base of handlers of ZIP containers that answer for pictures and what is left out."""
+    """Base of handlers of ZIP containers with paths for pictures and left-out texts."""
 
     @abstractmethod
     def read_beside(self, source: Path, extracted: Reading, beside: Beside) -> Iterator[Part]:

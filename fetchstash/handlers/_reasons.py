@@ -1,4 +1,4 @@
-"""Why a document, or a part of it, is not read: a table of our own words by code.
+"""The reasons why a document, or a part of it, is not read: a table of our own words by code.
 
 Nothing of a document may stand in a reason, because reasons are shown outside the fence. The worker
 sends the code with its numbers, and the server words it from this table: a worker that a document

@@ -151,7 +151,7 @@ class _Routing:
         return self._by_text(text, decoded, next(filter(None, sniffed), None))
 
     def as_declared(self, decision: Decision, head: bytes) -> Decision:
-        """Let the declared type alone decide, but that binary is never decoded as text."""
+        """Let the declared type alone decide, except that binary is never decoded as text."""
         shadow = f"{decision.kind} ({decision.media_type}, {decision.decided_by})"
         is_text = not head or (decision.decided_by != "magic" and text_test(head) is not None)
         kind: ContentKind = self.label.kind or ("text" if is_text else "unknown_binary")

@@ -146,7 +146,7 @@ def _is_json(text: str) -> bool:
 
 
 def _json_named(text: str) -> Sniffed:
-    """Return what a JSON document is by its first names."""
+    """Return the kind of a JSON document by its first names."""
     if text[0] == "{":
         if re.match(r'\{\s*"version"\s*:\s*"https?:\\?/\\?/jsonfeed\.org\\?/version', text):
             return Sniffed("application/feed+json", "JSON of a feed")

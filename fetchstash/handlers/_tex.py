@@ -70,7 +70,7 @@ def fraction(top: str, bottom: str) -> str:
 
 
 def scripts(base: str, down: str = "", up: str = "") -> str:
-    """Return a base with an index or a limit under it, with an exponent or one over it, or both."""
+    """Return a base with an index or limit below it, an exponent or limit above it, or both."""
     down, up = f"_{group(down)}" if down else "", f"^{group(up)}" if up else ""
     return f"{whole(base).strip()}{down}{up}"
 

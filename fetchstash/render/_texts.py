@@ -142,7 +142,7 @@ MOST_REGIONS = 4
 
 
 def left_out_line(facts: Facts) -> list[str]:
-    """Return the line on what a page has beside its text, in words and counts of ours alone."""
+    """Return the line on what a page's text leaves out, in our own words and counts."""
     sizes: dict[str, int] = {}
     for piece in facts.left_out.split(", "):
         name, _, count = piece.rpartition(" ")

@@ -115,7 +115,7 @@ def server_span(
 
 
 def fail(span: trace.Span, code: str) -> None:
-    """Mark a span as failed, with a code and no text."""
+    """Mark a span as failed, with a code and without a text."""
     span.set_attribute("error.type", code)
     span.set_status(trace.StatusCode.ERROR)
 

@@ -180,7 +180,7 @@ _REF = re.compile(r"art_[a-z2-7]{1,40}")
 
 
 class ObservedCalls(ServerMiddleware[Any]):
-    """Takes the place of the SDK's own span, which quotes errors."""
+    """Records each call, in place of the SDK's own span, which quotes errors."""
 
     def __init__(self, tools: frozenset[str], audit: AuditLog | None = None) -> None:
         self._tools = tools

@@ -88,7 +88,7 @@ class Record:
 
     @property
     def names(self) -> dict[str, str]:
-        """The fields by which each line of a log names the request."""
+        """The fields that name the request in each line of a log."""
         who = self.principal
         if who is None:
             return {"request_id": self.id}

@@ -89,7 +89,7 @@ class Readiness:
         self._answers: dict[object, tuple[float, str]] = {}
 
     async def reason(self) -> str:
-        """Return the failing dependency's code, "" if there is none. The log has the details."""
+        """Return the failing dependency's code, "" if none fails. The log has the details."""
         async with self._lock:
             for check, seconds in (
                 (self._use_store, _STORE_SECONDS),

@@ -52,7 +52,7 @@ _READER = replace(MODEL, word=_as_reading_tool)
 
 @dataclass(slots=True)
 class _Tenant:
-    """A tenant that has been heard of: its settings, and its Stash once it is open."""
+    """A tenant that was asked for: its settings, and its Stash once it is open."""
 
     settings: Settings
     users: int = 0

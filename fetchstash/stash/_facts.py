@@ -284,7 +284,7 @@ def failed(facts: Facts) -> bool:
 
 
 def cached_of(facts: Facts) -> Cached | None:
-    """Return the validators to ask the server by; None where the body must be fetched again."""
+    """Return the validators of a stored copy; None if the body must be fetched again."""
     if facts.incomplete or failed(facts) or facts.validated_at is None:
         return None
     return Cached(

@@ -73,7 +73,7 @@ class Failed:
 
     @classmethod
     def of(cls, error: FetchstashError) -> "Failed":
-        """Return what an index says of an error."""
+        """Return the entry of an index for an error."""
         reason = clip(clean_line(error.what).removesuffix("."), 160)
         return cls(error.code, int(error.details.get("status", 0)), reason)
 

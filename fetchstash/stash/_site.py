@@ -93,7 +93,7 @@ async def outline(intake: Intake, facts: Facts, *, full: bool = False) -> Facts:
 async def fetch(
     intake: Intake, url: str, *, most: int, refresh: bool, progress: Progress | None
 ) -> tuple[Facts, bool]:
-    """Fetch up to ``most`` more pages; return the facts of their index, and whether it was whole.
+    """Fetch up to ``most`` more pages; return the facts of the index, and whether it was complete.
 
     An index that is not whole goes on, unless ``refresh`` begins a new one. ``progress`` is
     called with the pages that are there, and how many there will be as far as is known.

@@ -178,7 +178,7 @@ class BucketBytes:
         return all(self._bucket.size(_key(blob)) == blob.size for blob in blobs)
 
     def open(self, blob: Blob, ref: str) -> ByteSource:
-        """Return the copy of this machine, which is made first where the cache takes the blob."""
+        """Open the copy on this machine, made first if the cache takes the blob."""
         fd = self.cache.cached(blob)
         if fd is None and self.cache.takes(blob):
             with contextlib.suppress(OSError):  # a full disk: the cache is no promise
@@ -247,7 +247,7 @@ class BucketBytes:
         self._bucket.probe()
 
     def failing(self) -> str:
-        """Return "bucket", "cache" or "disk_full" where no document can be put, "" else.
+        """Return "bucket", "cache" or "disk_full" if no document can be put, else "".
 
         A fetch writes into the spool of the cache before the bucket gets it.
         """
@@ -259,7 +259,7 @@ class BucketBytes:
         return "cache" if fault == "store_error" else fault
 
     def close(self) -> None:
-        """Give up what a search still wants to read."""
+        """Cancel the reads that a search still wants."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 

@@ -270,7 +270,7 @@ def connect(path: Path) -> Connection:
 
 
 def settle(db: sqlite3.Connection) -> None:
-    """Commit anything, so that the commit of a killed process is in force or can never be.
+    """Commit something, so that a killed process's commit takes effect or never can.
 
     Such a commit may stand whole in the log and not in the log's index. Nobody sees it until the
     next process that opens the catalogue alone reads the log again. So it must be overwritten

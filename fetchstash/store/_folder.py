@@ -298,7 +298,7 @@ class LocalStore(CatalogStore):
 
     @in_thread
     def remove(self) -> None:
-        """Remove all artifacts now, and the folder when the last who has it open closes it."""
+        """Remove all artifacts now; the last process that closes the folder removes it."""
         self._remove_run(ALL_RUNS)
         for log in self._place.path.glob("calls.jsonl*"):
             log.unlink()

@@ -127,7 +127,7 @@ def _sqlite() -> Iterator[Ailment]:
 
 
 def _rights(path: Path, status: os.stat_result) -> Iterator[Ailment]:
-    """Find a file or folder that is not for this user, and this user alone."""
+    """Find a file or folder that others than this user can use."""
     if sys.platform == "win32":
         return
     mode = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600

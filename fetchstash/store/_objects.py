@@ -59,7 +59,7 @@ class Objects(Protocol):
         ...
 
     async def failing(self) -> str:
-        """Return what of the store fails, in one word, "" if nothing does. Raises OSError."""
+        """Return the failing part of the store, in one word, "" if none fails. Raises OSError."""
         return ""
 
     async def aclose(self) -> None:

@@ -257,7 +257,7 @@ class Candidate:
         return list(map(stems(self.language).__getitem__, words(self.text)))
 
     def score(self, query: Query, weights: Sequence[float], average: float) -> float:
-        """Return how well it answers a query. ``average``: the words of a passage."""
+        """Return its score for a query. ``average`` is the mean number of words in a passage."""
         asked, stem = query.terms(self.language), stems(self.language)
         counts = Counter(self.terms)
         above = Counter(map(stem.__getitem__, words(self.headings)))

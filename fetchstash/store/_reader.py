@@ -64,7 +64,7 @@ class TextReader:
 
     @classmethod
     def of(cls, ref: str, text: bytes, ranges: Ranges) -> "TextReader":
-        """Read a text that is in memory. Indexes it first: time goes with its size."""
+        """Return a reader of a text in memory. Indexes it first: the time grows with its size."""
         return cls(ref, BytesSource(text), StrideIndex.of(text), ranges)
 
     async def read_chars(self, start: int, end: int) -> str:

@@ -227,7 +227,7 @@ class SearchIndex:
             self._turn.release()
 
     def _build_all(self, work: _Work) -> None:
-        """Index all texts, with rests, until ``close``."""
+        """Index all texts, pausing between steps, until ``close``."""
         with contextlib.suppress(sqlite3.Error, OSError, FetchstashError):
             while work.missing and not self._stopped.wait(REST_SECONDS):
                 self._build(work, Deadline(self._stopped.is_set, STEP_SECONDS), wait=False)

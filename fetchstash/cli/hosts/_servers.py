@@ -157,7 +157,7 @@ class JsonServers:
         return _only_tables(value_at(self._section, []))
 
     def source(self, name: str, keys: Iterable[str]) -> Any:
-        """Return keys of an entry as JSON keeps them."""
+        """Return some keys of an entry as the text of JSON."""
         entry = self.entries[name]
         return {key: entry[key] for key in keys}
 

@@ -92,7 +92,7 @@ class _Wrapping:
     rule: Callable[[str], str]
 
     def outcome(self, text: str) -> _Outcome:
-        """Return what becomes of a file. Raises BadArgument."""
+        """Return the new text of a file. Raises BadArgument."""
         outcome = _Outcome(text)
         for path in _sections(self.host, text):
             servers = servers_of(self.host, outcome.text, path)
@@ -152,7 +152,7 @@ class _Wrapping:
             raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
 
     def _put_together(self, servers: Servers, names: list[str]) -> None:
-        """Put one gateway in place of several servers, and of fetchstash where that is plain."""
+        """Put one gateway in place of several servers, and of a plainly registered fetchstash."""
         entries = servers.entries
         before = _kept_by(entries.get(GATEWAY, {}))
         if names and GATEWAY in entries and not before:

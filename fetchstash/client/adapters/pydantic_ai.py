@@ -63,7 +63,7 @@ class RecoveryCapability(AbstractCapability[Any]):
         return RecoveryCapability(self._recovery)
 
     async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:  # noqa: ARG002 - the SDK's signature
-        """Put what the next attempt sends."""
+        """Put the next attempt's messages and settings into the request."""
         if self._next is None:
             self._original = list(request_context.messages)
             data = to_data(self._original)

@@ -1,4 +1,4 @@
-"""Answers of public APIs that stand for a page (fetch/_rules.py), read as Markdown."""
+"""Answers of public APIs in place of a page (fetch/_rules.py), read as Markdown."""
 
 from enum import unique
 

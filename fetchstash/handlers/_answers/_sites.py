@@ -1,4 +1,4 @@
-"""Answers of the APIs of sites as Markdown: what a person would have read on the page.
+"""Answers of the APIs of sites as Markdown: the text that the page would show.
 
 GitHub, GitLab, Gitea and Forgejo (whose API is much like GitHub's); package registries, Stack
 Exchange and Hacker News. An answer is an array that fetch wrote: the address that was asked for,

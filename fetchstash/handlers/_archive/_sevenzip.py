@@ -117,7 +117,7 @@ class _Bytes:
         return [bool(data[n // 8] & 0x80 >> n % 8) for n in range(count)]
 
     def defined(self, count: int) -> list[bool]:
-        """Return a vector of bits behind a byte that says whether all are set."""
+        """Return a vector of bits; a first byte may say that all are set."""
         return [True] * count if self.byte() else self.bits(count)
 
     def rest(self) -> bytes:
@@ -322,7 +322,7 @@ def _files(header: _Bytes, folders: list[_Folder]) -> Iterator[Item]:
 
 
 def _refused(name: str, flags: int, folder: _Folder | None) -> ArchiveReason | None:
-    """Return why the content of a member is not read, None if it is."""
+    """Return the reason for which a member's content is not read, None if it is."""
     if is_unsafe(name):
         return ArchiveReason.LEADS_OUT
     if name.endswith("/") or flags & _IS_FOLDER:
@@ -378,7 +378,7 @@ class _Inflate:
 
 
 def _unpacker(folder: _Folder) -> Callable[[], Any] | None:
-    """Return what makes the unpacker of a folder, None if it is packed in another way."""
+    """Return the function that makes a folder's unpacker, None if it is packed in another way."""
     names = [name for name, _ in folder.coders]
     if not folder.is_chain:
         return None

@@ -127,7 +127,7 @@ def _on_a_line(text: str) -> str:
 
 
 class Writer:
-    """Writes the entries of one feed, and collects what its text does not say by itself."""
+    """Writes the entries of one feed, and collects facts that are not in its text."""
 
     def __init__(self, hints: Hints, path: str, first: int = 1) -> None:
         self._hints = hints
@@ -215,7 +215,7 @@ class Writer:
                 extracted.fail(DataReason.LONG_ENTRY.cause(limit=MAX_ENTRY_CHARS))
 
     def head(self, head: Entry) -> str:
-        """Return the title of the feed and what it says of itself."""
+        """Return the title of the feed and its description."""
         text = _on_a_line(self.body(head))
         return " — ".join(filter(None, (head.lines.get("title", ""), text)))
 
@@ -374,7 +374,7 @@ def _start_tag(name: str, attributes: Mapping[str, str]) -> str:
 
 
 def _is_html(name: str, kind: str, text: str) -> bool:
-    """Return whether a text is markup. Atom states it; of RSS and of silence the text tells."""
+    """Return whether a text is markup. Atom states it; in RSS the text itself tells."""
     if kind:
         return kind in {"html", "xhtml", "text/html", "application/xhtml+xml"}
     return bool((_IS_HTML if name in {"description", "encoded"} else _TAGS_OF_TEXT).search(text))

@@ -109,7 +109,7 @@ def written(step: Step) -> str:
 
 
 def _stages(program: str) -> list[str]:
-    """Return what stands between the bars of a program, outside of strings and brackets."""
+    """Return the stages of a program, between bars outside of strings and brackets."""
     stages, begin, depth = list[str](), 0, 0
     for mark in _SPLIT.finditer(program):
         depth += (mark[0] in "([") - (mark[0] in ")]")

@@ -228,7 +228,7 @@ _MAX_COUNT = 10**12
 
 
 def list_facts(value: Any) -> dict[str, Any]:
-    """Return how many items a list has here and in all, and its last page, as an API says it.
+    """Return how many items a list has here and in all, and its last page, as an API states them.
 
     A total that is not larger than what is here says nothing: "count" may be that of a page.
     """

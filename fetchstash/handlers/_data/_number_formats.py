@@ -175,7 +175,7 @@ class _Section:
 
     @cached_property
     def _date_parts(self) -> tuple[str, list[_Writer]]:
-        """A template for a moment, and the writers of what it has no field for.
+        """A template for a moment, and functions that write what it has no field for.
 
         Both are made once: thousands of cells share a code.
         """
@@ -410,7 +410,7 @@ def _padded_field(name: str, token: str) -> str:
 
 
 def _field(token: str, *, has_half: bool) -> str | _Writer:
-    """Return the field of a template for a part of a date, or what writes it."""
+    """Return the template field for a part of a date, or a function that writes it."""
     size = len(token)
     match token[0]:
         case "y" | "e":

@@ -1,4 +1,4 @@
-"""What the cells of an ODS show, and its hidden rows and columns (OpenDocument 1.3, section 9.1).
+"""The texts that cells of an ODS show, and its hidden rows and columns (OpenDocument 1.3, 9.1).
 
 A cell keeps its value and, as a paragraph, what the program shows of it; calamine gives the value.
 """
@@ -38,7 +38,7 @@ _Tag = tuple[bytes, bytes, bytes]
 
 
 class OdsLooks:
-    """Gives what the cells show, one sheet after the other."""
+    """Gives the texts that cells show, one sheet after the other."""
 
     def __init__(self, chunks: Callable[[], Iterable[bytes]]) -> None:
         self._tags = _tags(chunks())

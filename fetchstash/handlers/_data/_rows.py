@@ -82,7 +82,7 @@ class Rows(ABC):
         """Return a whole row as a line."""
 
     def header(self) -> str:
-        """Return the line above whole rows, "" if there is none."""
+        """Return the header line for an answer of whole rows, "" if there is none."""
         return ""
 
     def check(self) -> None:  # noqa: B027 - most tables know their columns

@@ -1,4 +1,4 @@
-"""What calamine does not read of an XLSX: formulas, errors, links, comments, charts.
+"""Parts of an XLSX that calamine does not read: formulas, errors, links, comments, charts.
 
 calamine reads the kept values alone. A formula whose program kept none would be an empty cell, and
 so would an error (ECMA-376-1, section 18.3.1).

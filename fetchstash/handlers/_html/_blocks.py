@@ -100,7 +100,7 @@ _BETWEEN = re.compile(r": | [|–—·»:-]+ ")  # noqa: RUF001 - a dash between
 
 
 def _find_title(blocks: list[Block], title: str) -> None:
-    """Make a heading of the block that says what the page's title does, if none is the main one.
+    """Make a heading of the block that repeats the page's title, if none is the main one.
 
     The name of the site stands before or behind it, and is shorter.
     """
@@ -118,7 +118,7 @@ def size_of(blocks: Iterable[Block]) -> int:
 
 
 class _Cutter(NamedTuple):
-    """Cuts what stands in some containers and a link into blocks, which are added to ``blocks``."""
+    """Cuts the content of some containers and of a link into blocks, added to ``blocks``."""
 
     blocks: list[Block]
     containers: tuple[Element, ...]

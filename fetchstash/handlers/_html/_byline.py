@@ -1,4 +1,4 @@
-"""Find who wrote a page and when, as it says beside its heading.
+"""Find the author and the dates of a page, as it shows them near its heading.
 
 A wrong name or date is worse than none: only what stands near the main heading or is marked as the
 page's own (microdata, ``rel=author``, classes) counts, and nothing inside of comments, teasers of
@@ -324,7 +324,7 @@ class _Place:
         self._before_name = re.compile(rf"(?:{before})\s*", re.IGNORECASE)
 
     def bylines(self, numbers: Iterable[int]) -> Iterator[Byline]:
-        """Yield what each block says."""
+        """Yield the byline of each block."""
         for number in numbers:
             block = self._blocks[number]
             if self._may_be_byline(block):
@@ -333,7 +333,7 @@ class _Place:
                     yield self._in_words(block)._replace(lines=(number,))
 
     def marked_anywhere(self) -> Byline:
-        """Return what microdata and ``rel=author`` say elsewhere, such as below the text."""
+        """Return the author and dates of microdata and ``rel=author`` elsewhere on the page."""
         blocks = [b for b in self._blocks if _is_marked(b) and self._may_be_byline(b)]
         marked = [self._marked(block, surely=True) for block in blocks]
         found = _merged(marked)
@@ -366,7 +366,7 @@ class _Place:
         return known
 
     def _marked(self, block: Block, *, surely: bool = False) -> Byline:
-        """Return what elements in and around a block are marked as.
+        """Return the author and dates that elements in and around a block are marked as.
 
         ``surely``: by standards alone, not by the names of classes.
         """
@@ -431,7 +431,7 @@ class _Place:
         return ", ".join(names)
 
     def _in_words(self, block: Block) -> Byline:
-        """Return what the words of a line say: "By Ada North · March 4, 2026"."""
+        """Return the author and dates in the words of a line: "By Ada North · March 4, 2026"."""
         text = _spaced(block.words)
         found = dates(text, self._language)
         is_marked = any(_marks_line(e) for e in block.parent.nearest(2) if e not in self._around)

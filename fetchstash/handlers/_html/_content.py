@@ -274,7 +274,7 @@ def keep_sisters(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def _shape(block: Block, item: Element) -> tuple[str, str, str]:
-    """Return what blocks at one place of the items of a list share."""
+    """Return the shape that blocks at one place of the items of a list share."""
     parent = block.parent
     return block.kind, parent.tag, "" if parent is item else parent.get("class")
 
@@ -360,7 +360,7 @@ STORY_WORDS = 60  # of a story; less is a teaser
 
 
 def drop_following(blocks: list[Block], keep: list[bool], title: str) -> None:
-    """Leave out the stories that an endless scroll adds behind the one that a page is named after.
+    """Leave out the stories that an endless scroll adds after the one that the page is named after.
 
     Stories have the same tag and classes, stand beside each other, and have a main heading each.
     """

@@ -64,7 +64,7 @@ _COMPONENT_TEXT = names("children dangerouslySetInnerHTML")
 
 
 def drawn(value: Any) -> Element:
-    """Return a body with what a reader may want of a decoded value."""
+    """Return a body with the texts of a decoded value that a reader may want."""
     painter = _Painter()
     painter.add(value, painter.body, "", 0)
     return painter.body

@@ -191,7 +191,7 @@ def code_fragments(element: Element) -> list[Element]:
 
 
 def is_tip(element: Element) -> bool:
-    """Return whether an element inside code is what a pointer over a name shows, such as its type.
+    """Return whether an element inside code is a tooltip over a name, such as its type.
 
     Its class says so, or it is code inside of code (Twoslash, Verso), which HTML has no use for.
     """

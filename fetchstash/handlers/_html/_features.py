@@ -406,5 +406,5 @@ Kind = tuple[Element | None, str, str]
 
 
 def kind_of(element: Element) -> Kind:
-    """Return what elements of one kind beside each other share: parent, tag and classes."""
+    """Return the key that elements of one kind beside each other share: parent, tag and classes."""
     return element.parent, element.tag, element.attributes.get("class", "")

@@ -115,7 +115,7 @@ def is_unseen(text: Paint) -> bool:
 
 
 def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None:
-    """Return what sheets and attributes say of an element, None if nothing.
+    """Return the style that sheets and attributes give an element, None if none.
 
     ``identity`` is the element's id for the sheet.
     """
@@ -191,7 +191,7 @@ def is_closed_panel(element: Element, controlled: set[str]) -> bool:
 
 
 def _stands_behind_opener(element: Element) -> bool:
-    """Return whether the element before says that it is the closed opener of something."""
+    """Return whether the element before it says that it opens something closed."""
     siblings = element.parent.children if element.parent is not None else ()
     before = next((child for child in reversed(siblings) if not isinstance(child, str)), None)
     return before is not None and any(

@@ -149,7 +149,7 @@ def _of_mathjax(node: "LexborNode") -> str:
 
 
 def _drawn(node: "LexborNode") -> str:
-    """Return what KaTeX drew: its letters and signs, with scripts, fractions and roots as TeX.
+    """Return KaTeX's drawing as TeX: its letters and signs, with scripts, fractions and roots.
 
     It stacks them from below: the index before the exponent, the denominator before the numerator.
     """
@@ -330,7 +330,7 @@ def _names_icon(names: str) -> bool:
 
 
 def shown(element: Element) -> tuple[str, str] | None:
-    """Return the label and the address of what the text of a page shows, None for nothing.
+    """Return the label and address of a medium that the text shows, None if it shows none.
 
     A picture informs if it has a text of its own or stands in a figure, and is not the thumbnail
     of what a link leads to.

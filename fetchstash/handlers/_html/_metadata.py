@@ -224,7 +224,7 @@ def _site(
 
 
 def _kind(meta: dict[str, list[str]], linked: list[dict[str, Any]], page: Page) -> str:
-    """Return what a page says that it is (Open Graph, schema.org).
+    """Return the kind that a page states for itself (Open Graph, schema.org).
 
     Of microdata a product is believed: themes of documentation call all pages articles.
     """

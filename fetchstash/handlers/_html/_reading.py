@@ -1,4 +1,4 @@
-"""Read a page: its content, all of it, its listings; and what it is instead of content."""
+"""Read a page: its content, all of it, its listings; and the verdict on a page without content."""
 
 import re
 from collections.abc import Iterator

@@ -378,7 +378,7 @@ def _is_byline(block: Block) -> bool:
 
 
 def has_byline(element: Element) -> bool:
-    """Return whether an element holds a time, or what its class calls author or date."""
+    """Return whether an element holds a time, or is classed as author or date."""
     return any(
         inner.tag == "time" or _AUTHOR.search(inner.get("class").lower())
         for inner in element.descendants()

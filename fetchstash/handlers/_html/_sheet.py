@@ -62,7 +62,7 @@ class _Entry:
 
     @cached_property
     def style(self) -> Style | None:
-        """What its declarations say, read when an element first asks."""
+        """The style of its declarations, read when an element first asks."""
         return self.read(self.rule.declarations)
 
 
@@ -123,7 +123,7 @@ class StyleSheet:
                         self._add(selector, rule, order, shows=shows)
 
     def read(self, declarations: str) -> Style | None:
-        """Return what declarations of this page say, None if nothing of whether text is seen."""
+        """Return the style of declarations of this page, None if they leave visibility alone."""
         if "var(" in declarations:
             declarations = _style.with_variables(_style.compact(declarations), self._variable)
         return _style.read_style(declarations)

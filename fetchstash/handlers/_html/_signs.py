@@ -1,4 +1,4 @@
-"""Write the word that a picture stands for where a cell, an item or a sentence lacks it.
+"""Write the word for a picture where a cell, an item or a sentence lacks it.
 
 A table of plans says yes and no by pictures, a rating shows stars, a number stands in a button.
 Without their words a cell is empty, and a model reads "not supported". The words are those that a
@@ -83,7 +83,7 @@ def drawn(name: str) -> str:
 
 
 def as_sign(text: str) -> str:
-    """Return a text on one line, "" if it is longer than a sign."""
+    """Return a text on one line, "" if it is too long for a sign."""
     words = text[: 4 * MAX_CHARS].split()
     line = " ".join(words)
     return line if len(words) <= MAX_WORDS and len(line) <= MAX_CHARS else ""
@@ -102,7 +102,7 @@ def is_sign(image: Element) -> bool:
 
 
 def write(signs: list[Element], media: list[Element]) -> int:
-    """Write the words of those signs that are lacking; the other signs leave the page.
+    """Write the words of signs that are needed; the other signs leave the page.
 
     Returns how many of them were hidden as text for screen readers.
     """

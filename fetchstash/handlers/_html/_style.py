@@ -308,7 +308,7 @@ def may_hide(declarations: str) -> bool:
 
 
 class Style(TypedDict, total=False):
-    """What declarations say of an element.
+    """The style that declarations give an element.
 
     ``colour`` and ``background`` are None where the value is in no plain notation. ``behind``: the
     element stands behind others. ``stacks``: it begins a stacking context (CSS 2, appendix E).
@@ -371,7 +371,7 @@ def with_variables(declarations: str, variables: Variables) -> str:
 
 @lru_cache(2_048)
 def read_style(declarations: str) -> Style | None:
-    """Return what declarations say, None if they say nothing of whether text is seen.
+    """Return the style of declarations, None if they do not matter for visibility.
 
     The style is shared, and must not be changed.
     """
@@ -398,7 +398,7 @@ def read_style(declarations: str) -> Style | None:
 
 
 def _interpreted(declared: dict[str, str]) -> Style:
-    """Return what the declarations of a rule say, each property once."""
+    """Return the style of a rule's declarations, each property once."""
     text = ";".join(f"{name}:{value}" for name, value in declared.items())
     style: Style = {}
     cuts_off = "overflow:hidden" in text or "overflow:clip" in text

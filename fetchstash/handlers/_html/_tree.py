@@ -1,4 +1,4 @@
-"""Parse a page: lexbor reads the HTML, and one walk copies what a reader may see."""
+"""Parse a page: lexbor reads the HTML, and one walk copies the visible part."""
 
 import re
 from base64 import b64decode
@@ -601,7 +601,7 @@ class _Copy:
     def _is_veil(
         self, element: Element, node: "LexborNode", style: Style | None, cause: HiddenBy
     ) -> bool:
-        """Return whether a script may be expected to show this: it is faded, or the content."""
+        """Return whether a script probably shows this later: it is faded, or it is the content."""
         if cause is HiddenBy.ARIA:
             return True
         if cause is HiddenBy.FOR_GOOD or element.get("aria-hidden") == "true":

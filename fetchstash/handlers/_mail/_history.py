@@ -1,4 +1,4 @@
-"""The history that a reply quotes below its own text, which is kept apart from it."""
+"""The quoted history below a reply's own text, which is kept apart from it."""
 
 import re
 from dataclasses import dataclass, field

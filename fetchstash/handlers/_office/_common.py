@@ -1,4 +1,4 @@
-"""What documents share: metadata, runs of text, slides, charts."""
+"""Helpers that document readers share: metadata, runs of text, slides, charts."""
 
 from collections.abc import Sequence
 from itertools import groupby, islice
@@ -42,7 +42,7 @@ def learn_metadata(described: Node, extracted: Extracted, date: str) -> None:
 
 
 class Look(NamedTuple):
-    """How a run stands in its text: ``script`` is "^" or "_"; tracked changes are ins or del."""
+    """The formatting of a run: ``script`` is "^" or "_"; tracked changes are ins or del."""
 
     script: str = ""
     struck: bool = False
@@ -53,7 +53,7 @@ PLAIN = Look()
 
 
 class Runs:
-    """The runs of one paragraph; those that look alike become one.
+    """The runs of one paragraph; those with the same formatting become one.
 
     ``look`` is how text looks from here on, ``change`` the tracked change that it belongs to.
     """
@@ -65,7 +65,7 @@ class Runs:
         self._is_plain = True
 
     def add(self, text: str) -> None:
-        """Add text as it looks now."""
+        """Add text with the current formatting."""
         look = self.look
         if self.change is not PLAIN:
             look = Look(look.script, look.struck or self.change.struck, self.change.inserted)
@@ -74,7 +74,7 @@ class Runs:
         self._runs.append((text, look))
 
     def mark(self, text: str) -> None:
-        """Add text that looks plain: a bracket, a line end, a formula."""
+        """Add text without formatting: a bracket, a line end, a formula."""
         if self.change is not PLAIN:
             self._is_plain = False
         self._runs.append((text, self.change))
@@ -94,23 +94,23 @@ class Runs:
         return len(self._runs) - 1
 
     def words(self, start: int) -> str:
-        """Return the text from a place on, without its look."""
+        """Return the text from a place on, without its formatting."""
         return "".join(text for text, _ in self._runs[start:])
 
     def link_from(self, start: int, target: str) -> None:
-        """Make what was added from a place on a link; no link if that shows nothing."""
+        """Make the text from a place on a link, unless there is none."""
         if self.words(start).strip():
             self.put(start, "[")
             self.mark(f"]({target})")
 
     def put(self, place: int, text: str) -> None:
-        """Write text that looks plain at a place."""
+        """Write text without formatting at a place."""
         if self.change is not PLAIN:
             self._is_plain = False
         self._runs[place] = text, self.change
 
     def cut(self, start: int) -> None:
-        """Take out what was added from a place on."""
+        """Remove everything from a place on."""
         self._runs[start:] = []
         self.mark("")
 

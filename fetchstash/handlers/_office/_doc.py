@@ -300,7 +300,7 @@ def _fonts(table: bytes) -> list[str]:
 
 
 class _Signs:
-    """Characters that their run says something about: of symbol fonts, and data of forms."""
+    """Characters that depend on their run: those of symbol fonts, and the data of form fields."""
 
     def __init__(self, fonts: Sequence[str], data: bytes) -> None:
         self.forms: list[Form] = []
@@ -527,7 +527,7 @@ class _Writer:
         )
 
     def _end(self, ended: Field, pieces: Sequence[str]) -> str:
-        """Return what stands behind a field: the target of a link, or what it shows itself."""
+        """Return the text after a field: the target of a link, or what it shows itself."""
         if target := ended.target():
             return f"]({target})" if ended.has_result else ""
         if ended.has_result and pieces and pieces[-1].strip():

@@ -108,7 +108,7 @@ class _Comment:
 
 @dataclass(slots=True)
 class _Document:
-    """What the readers of its parts share; ``comments`` by id are those yet to be written."""
+    """What the readers of parts share; ``comments`` are those not yet written, by id."""
 
     package: Package
     styles: Styles

@@ -1,4 +1,4 @@
-"""Fields of Word (ECMA-376-1, section 17.16): what each shows, its target, its form."""
+"""Fields of Word (ECMA-376-1, section 17.16): the text of each, its target, its form."""
 
 import re
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Field:
         return "%20".join(address.split()) + (f"#{anchor[1]}" if anchor else "")
 
     def without_result(self) -> str:
-        """Return what a field shows that keeps no result: a form, a symbol, an equation."""
+        """Return the text of a field that stores no result: a form, a symbol, an equation."""
         if self.form and (self.form.is_box or self.form.entries):
             return self.form.text()
         if symbol := _SYMBOL.match(self.code):

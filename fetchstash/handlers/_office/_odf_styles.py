@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class _Style:
-    """What one style says itself; None and "" are what its parent says."""
+    """The own values of one style; None and "" are inherited from its parent."""
 
     parent: str = ""
     look: Look | None = None
@@ -26,7 +26,7 @@ class _Style:
 
 
 class TextStyle(NamedTuple):
-    """How a style shows text: the look is its own, all else may come from its parents.
+    """The formatting of a style's text: the look is its own, all else may come from its parents.
 
     ``level`` is that of a heading, 0 for text; ``font`` is "" for any but a symbol font.
     """

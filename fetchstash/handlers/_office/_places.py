@@ -40,7 +40,7 @@ class Shape:
     inner: list["Shape"] = field(default_factory=list["Shape"])
 
     def says_something(self) -> bool:
-        """Return whether there is anything to write."""
+        """Return whether there is any text to write."""
         return bool(self.writes) or any(shape.says_something() for shape in self.inner)
 
 

@@ -183,7 +183,7 @@ class _Field:
     entry: str = ""
 
     def add(self, text: str, group: str) -> None:
-        """Add text of a group that says what the field shows."""
+        """Add text of a group that defines the field's content."""
         if group == "fldinst":
             self.field.add_code(text)
         elif group == "ffl":

@@ -1,4 +1,4 @@
-"""What columns part on a PDF page: footnotes go behind its text, paragraphs go on."""
+"""Columns of a PDF page: footnotes go after its text, paragraphs that columns break are joined."""
 
 import re
 from collections import Counter

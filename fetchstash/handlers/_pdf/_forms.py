@@ -1,4 +1,4 @@
-"""What is written onto a page: the fields of a form, as words at their places, and notes."""
+"""Form fields of a PDF page, as words at their places, and notes written onto it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, c_uint, c_ushort
@@ -25,7 +25,7 @@ _ALIGNED, _CLOSE, _NEAR_ABOVE = 1.0, 1.5, 30.0
 
 
 class Field(NamedTuple):
-    """A field: its name, what it says, and where it stands."""
+    """A field: its name, its text, and where it stands."""
 
     name: str
     text: str
@@ -53,7 +53,7 @@ def has_field(page: "PdfPage") -> bool:
 
 
 def read_fields(document: "PdfDocument", page: "PdfPage") -> Iterator[Field]:
-    """Yield the fields of a page that say something: texts, ticks and choices."""
+    """Yield the fields of a page that are not empty: texts, ticks and choices."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
     form = document.formenv
@@ -108,7 +108,7 @@ def _has_ink(annotation: Any) -> bool:
 
 
 def _text(form: Any, annotation: Any) -> str:
-    """Return what a field says: its value, ``[x]``, ``( )``, what is chosen; "" for a button."""
+    """Return the text of a field: its value, ``[x]``, ``( )``, the choice; "" for a button."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)

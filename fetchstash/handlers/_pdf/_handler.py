@@ -231,7 +231,7 @@ def _open(source: Path) -> "PdfDocument":
 def _pages(
     document: "PdfDocument", count: int, fallback: "_Pypdf", extracted: Reading
 ) -> Iterator[Page]:
-    """Yield what stands on each page. One page is open at a time."""
+    """Yield the content of each page. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     filled = has_form(document)
@@ -277,7 +277,7 @@ def _page(
     reader: PageReader,
     fields: Sequence[Field] = (),
 ) -> Page:
-    """Return what stands on a page; behind its text, if any, stand notes and pictures."""
+    """Return the content of a page; after its text, if any, come notes and pictures."""
     items = objects_of(page)
     with closing(page.get_textpage()) as text_page:
         found = reader.read(page, items, text_page, number, fields)

@@ -161,7 +161,7 @@ class Headings:
 
 
 def _is_entry(paragraph: Paragraph) -> bool:
-    """Return whether a paragraph is a line of a directory: a title, a gap and the page."""
+    """Return whether a paragraph is a line of a table of contents: a title, a gap and the page."""
     last = paragraph.lines[-1]
     return bool(last.stops) and last.words[-1].text.isdigit()
 
@@ -227,7 +227,7 @@ def _cut(page: Page, at: int, count: int) -> Paragraph:
 
 
 def _split_off(page: Page) -> None:
-    """Write the number or mark of headings into their text: they are no list items."""
+    """Write the number or mark of headings into their text, because they are not list items."""
     for paragraph in page.paragraphs():
         if paragraph.level:
             if paragraph.mark:

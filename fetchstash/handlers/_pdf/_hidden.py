@@ -1,4 +1,4 @@
-"""What a page draws and nobody sees: white, transparent and covered text, and layers that are off.
+"""Text that a page draws and nobody sees: white, transparent, covered, or in layers that are off.
 
 Text without ink (render mode 3) is none of it: it is the layer of a scan, and is kept.
 """

@@ -154,7 +154,7 @@ def joined(pieces: Sequence[Line], *, may_overlap: bool = False) -> list[Line]:
 
 
 def in_order(blocks: Sequence["Chain"]) -> list["Chain"]:
-    """Return blocks in reading order: as in the file, but never above what stands over them.
+    """Return blocks in reading order: that of the file, but none above a block that stands over it.
 
     A footer that a program draws first comes last (after T. Breuel, High performance document
     layout analysis, 2003: a block stands before those below it that overlap it horizontally).
@@ -396,7 +396,7 @@ def together(out: str, text: str, *, broken: bool = False) -> str:
 
 
 def _joint(before: str, text: str, *, broken: bool) -> tuple[int, str]:
-    """Return how much of a line stays in front of the next one, and what comes between."""
+    """Return how much of a line to keep before the next one, and what to put between."""
     whole = len(before)
     if not before or not text:
         return whole, ""
@@ -458,7 +458,7 @@ _SAME_LINE = 3.0
 
 
 def column_regions(box_of: Callable[[int], Box], runs: int, lines: int) -> list[Box]:
-    """Return the regions of a page in two columns in reading order, none for other pages.
+    """Return the regions of a two-column page in reading order, none for other pages.
 
     ``box_of`` is asked for few of the ``runs`` of text: most pages have no columns.
     """

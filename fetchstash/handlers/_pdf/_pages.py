@@ -104,7 +104,7 @@ class PageReader:
         number: int,
         fields: Sequence[Field] = (),
     ) -> Page:
-        """Return what stands on a page, by its objects, with the ``fields`` of its form."""
+        """Return the content of a page, by its objects, with the ``fields`` of its form."""
         chars = with_tex(text_page, read_chars(text_page))
         if is_garbage(chars):
             text = mend(text_page.get_text_bounded())
@@ -269,7 +269,7 @@ def _flows(
 
 
 class PageWriter:
-    """Writes pages as parts, with what only many pages tell: headings and running heads."""
+    """Writes pages as parts, with what only many pages show: headings and running heads."""
 
     def __init__(self, bookmarks: dict[int, list[Bookmark]], beside: Beside) -> None:
         self._headings = Headings(bookmarks)

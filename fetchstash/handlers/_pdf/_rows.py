@@ -124,7 +124,7 @@ def rows_of(
     *,
     is_only: bool = False,
 ) -> list[Row]:
-    """Return the rows of a band of a table: what stands between two rules.
+    """Return the rows of a band of a table, which is the space between two rules.
 
     ``extents``: where the text of each column begins, and where it has to end. ``is_only``: the
     band has no others beside it but a header, so that rules part no rows.
@@ -271,7 +271,7 @@ class _Stack:
         return next(fitting, None)
 
     def _signs(self, number: int) -> int:
-        """Return how many signs there are that a line goes on with the one before."""
+        """Return how many signs show that a line continues the one before."""
         if not 0 < number < len(self.lines):
             return 0
         widest = max(line[-1].right - line[0].left for line in self.lines)
@@ -282,7 +282,7 @@ class _Stack:
         return self._used(number) > self._width
 
     def _used(self, number: int) -> float:
-        """Return how wide the line before would be with the first word of a line."""
+        """Return how wide the line before would be with the first word of this line."""
         before, first = self.lines[number - 1], self.lines[number][0]
         end = max(word.right for word in before) + 0.3 * first.size
         return end - before[0].left + first.right - first.left

@@ -75,7 +75,7 @@ class _Line:
 
 
 def _is_led(line: Sequence[Word]) -> bool:
-    """Return whether dots lead from a title to a page number, as in directories of contents."""
+    """Return whether dots lead from a title to a page number, as in tables of contents."""
     texts = [word.text for word in line]
     return any("....." in text for text in texts) or sum(not t.strip(".…·") for t in texts) > 4
 

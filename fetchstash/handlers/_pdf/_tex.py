@@ -1,4 +1,4 @@
-"""What TeX's fonts draw as Unicode: codes without a meaning, and accents over their letters.
+"""Characters of TeX's fonts as Unicode: codes without a meaning, and accents over their letters.
 
 Where a PDF does not say what codes mean, pdfium gives the codes: the bitmap fonts of TeX (Type 3)
 have neither names nor a table, and the names of large signs (CMEX) are in no list. The tables are

@@ -122,7 +122,7 @@ class Pieces:
 
 
 def most_bytes(source: Path, max_chars: int) -> int:
-    """Return how long a document's text may be: ``max_chars``, or what text is laid out to.
+    """Return the largest text a document may have: ``max_chars``, or its size when laid out.
 
     A JSON array of single digits, ten levels deep, becomes eleven times as long (_json_layout).
     """

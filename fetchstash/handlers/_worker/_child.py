@@ -316,7 +316,7 @@ def _facts(extracted: Extracted) -> dict[str, Any]:
 
 
 def _kept(left_out: str) -> str:
-    """Return what the text leaves out, clean; "" where that is too much to keep."""
+    """Return the left-out text, cleaned; "" if it is too much to keep."""
     if len(left_out) > MAX_LEFT_OUT:
         return ""
     kept = clean(left_out).text

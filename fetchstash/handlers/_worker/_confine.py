@@ -95,7 +95,7 @@ def confine(room: Path, readable: Iterable[Path]) -> list[str]:
 
 
 def missing() -> list[str]:
-    """Return what this system lacks to confine workers, as far as a look at it tells."""
+    """Return the features that this system lacks to confine workers, as far as can be seen."""
     if sys.platform == "win32":
         from fetchstash.handlers._worker import _windows  # noqa: PLC0415 - Windows alone has it
 

@@ -74,7 +74,7 @@ def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[s
 
 
 def report(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return as JSON what the named packages bring, and the names of others that are installed."""
+    """Return the formats of the named packages, and the names of other installed ones, as JSON."""
     enabled = set(map(package_name, names))
     packages = sorted({*enabled, *_installed()})
     reports = [load(name) if name in enabled else PluginReport(name) for name in packages]

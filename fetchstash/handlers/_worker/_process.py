@@ -187,7 +187,7 @@ def _copy(text: Path, target: Path, size: int) -> None:
 
 
 def warn_unconfined(limits: ExtractLimits) -> None:
-    """Say in the log what this system lacks to confine the workers, in one line; if anything."""
+    """Log in one line what this system lacks to confine the workers, if anything."""
     if lacks := "; ".join(missing()):
         if limits.confine == "required":
             _log.warning("No document is read: %s, and extract.confine is required.", lacks)
@@ -258,7 +258,7 @@ class Worker:
         self.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
 
     def preload(self) -> None:
-        """Have it load what each text needs while its first document is on its way."""
+        """Let the process load what every text needs while its first document is on its way."""
         assert self._process.stdin is not None
         self._process.stdin.write(protocol.encode({"do": "preload"}))
 

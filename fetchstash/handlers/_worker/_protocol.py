@@ -135,7 +135,7 @@ def _typed(value: Any, kind: type[T]) -> T:
 
 
 class Values:
-    """An object that was received. Each method raises ProtocolError for what it does not return.
+    """A received object. A method raises ProtocolError for a value of another type.
 
     Strings come clean, because JSON can spell lone surrogates.
     """

@@ -88,7 +88,7 @@ ProcessInformation = _structure(
 
 
 def missing(arguments: Sequence[str]) -> list[str]:
-    """Return what this worker is not held from, as sentences without their full stop."""
+    """Return the rights that this worker keeps, as sentences without their full stop."""
     lacks = ["a reader may read any file of this user: Windows has no rule for it"]
     if RESTRICTED not in arguments:
         lacks.append("a reader may start programs and write files: no restricted token")

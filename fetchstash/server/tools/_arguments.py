@@ -114,7 +114,7 @@ def plain(name: str) -> str:
 
 
 def _of_slice(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that a slice has as well; a URL that was fetched names its artifact."""
+    """Return the arguments that fit a slice; a URL that was fetched names its artifact."""
     kept = ("artifact_ref", "path", "start", "end", "maxChars")
     kept_arguments = {name: value for name, value in arguments.items() if name in kept}
     return (

@@ -339,7 +339,7 @@ class Api:
     # --- changes ----------------------------------------------------------------------------------
 
     async def _trace(self, request: Request) -> dict[str, Any]:
-        """Return where the sentences of a text came from. It changes nothing, but may be long."""
+        """Return the origins of a text's sentences. A POST, because the text may be long."""
         asked = await _body(request, "text", _MAX_TRACED)
         traced = await (await self._stash_of(str(asked.get("run", ALL_RUNS)))).trace(asked["text"])
         return {
