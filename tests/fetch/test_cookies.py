@@ -107,12 +107,14 @@ def test_a_cookie_is_replaced_taken_back_and_ends_and_longer_paths_come_first() 
     assert sent("a=1; Max-Age=10", here, here, seconds=11) == ""
 
 
-def test_plain_http_replaces_no_secure_cookie() -> None:
+@pytest.mark.whole
+@pytest.mark.parametrize("host", ["a.org", "www.a.org"])
+@pytest.mark.parametrize("rest", ["Path=/", "Path=/; Domain=a.org", "Path=/x"])
+def test_plain_http_replaces_no_secure_cookie(host: str, rest: str) -> None:
     jar = Jar()
     jar.take(["k=safe; Secure; Path=/; Domain=a.org"], parse("https://www.a.org/", 99), NOW)
-    jar.take(["k=evil; Path=/", "k=evil; Path=/; Domain=a.org"], parse("http://a.org/", 99), NOW)
-    jar.take(["k=evil; Path=/x"], parse("http://www.a.org/", 99), NOW)
-    assert jar.header(parse("https://www.a.org/x", 99), NOW) == "k=safe"
+    jar.take([f"k=evil; {rest}"], parse(f"http://{host}/", 99), NOW)
+    assert jar.header(parse(f"https://{host}/x", 99), NOW) == "k=safe"
 
 
 def test_a_jar_has_bounds() -> None:

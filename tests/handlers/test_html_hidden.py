@@ -69,6 +69,11 @@ HIDDEN = {
     "one pixel square": f'<div style="width:1px;height:1px;overflow:hidden">{SECRET}</div>',
     # What children inherit
     "invisible, with children": f'<div style="visibility:hidden"><p>{SECRET}</p></div>',
+    "invisible, with a child of a style of its own": f'<div style="visibility:hidden"><p style="color:#222">{SECRET}</p></div>',
+    "tiny, with a child of a style of its own": f'<div style="font-size:0"><p style="color:#222">{SECRET}</p></div>',
+    "transparent, with a child of a style of its own": f'<div style="color:transparent"><p style="font-size:12px">{SECRET}</p></div>',
+    "of its background, with a child of a style of its own": f'<div style="color:#fff;background:#fff"><p style="font-size:12px">{SECRET}</p></div>',
+    "on black, with a child of a style of its own": f'<div style="background:#000"><p style="color:#000">{SECRET}</p></div>',
     "collapsed, with children": f'<section style="visibility:collapse"><div><p>{SECRET}</p></div></section>',
     "invisible by a class, with children": f"<style>.xq7{{visibility:hidden}}</style><div class=xq7><ul><li>{SECRET}</li></ul></div>",
     "no font size, with children": f'<div style="font-size:0"><p><b>{SECRET}</b></p></div>',
