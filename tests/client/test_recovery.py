@@ -170,6 +170,17 @@ async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
     assert provider.messages == longer
 
 
+def test_a_window_far_below_the_known_one_is_learned_when_it_is_stated_again() -> None:
+    """Such a number is mostly of something else: it would shrink every later request."""
+    refusal = "This model's maximum context length is 9000 tokens, and the prompt has 18000."
+    for stated in ([], [9_000]):
+        provider, events = Provider(Overflow(refusal), {"ok": 1}), Events()
+        Recovery(on_event=events).call(provider, Request(HISTORY, model="gpt-4o"))
+        assert [learned.limit for learned in learned_windows] == stated
+        expected = "window" if stated else "doubted"
+        assert [event["learned"] for event in events.of("limit.learned")] == [expected]
+
+
 START: dict[str, Any] = {"type": "message_start", "message": {"content": []}}
 BLOCK = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
 FULL = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}

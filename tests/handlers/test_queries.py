@@ -71,6 +71,8 @@ def test_a_group_whose_sum_is_zero_stands_between_gains_and_losses(save: Save) -
         ("id where Region contains 'e'", "id\n1\n3\n"),
         ("id, day top 2 by price", "id,day\n2,2024-02-01\n1,2024-01-02\n"),
         ("id bottom 2 by price", "id\n4\n1\n"),
+        ("id bottom 9 by region", "id\n1\n3\n2\n"),
+        ("id top 9 by region", "id\n2\n1\n3\n"),
         (
             "where id = 4",
             f'{SALES.splitlines()[0].replace(chr(34), "")}\n4,,5,"3,0",2024-03-03,5\n',

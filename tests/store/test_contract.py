@@ -314,7 +314,9 @@ async def test_an_artifact_past_its_date_is_gone_for_readers_before_clean_up_rem
     left = [kept.artifact_ref, pinned.artifact_ref]
     for reader in (store, await open_()):  # one has read it before
         assert [facts.artifact_ref for facts in (await reader.list()).facts] == left
-        assert (await reader.list()).total == (await reader.usage()).artifacts == len(left)
+        usage = await reader.usage()
+        assert (await reader.list()).total == usage.artifacts == len(left)
+        assert usage.bytes == len(b"harbour, pinned\npinned" + b"harbour, kept\nkept")
         assert [run.artifacts for run in await reader.runs()] == [len(left)]
         found = (await reader.search("harbour", (), 9)).passages
         assert {passage.artifact_ref for passage in found} == set(left)

@@ -402,7 +402,8 @@ async def test_a_network_file_system_is_refused_at_open_and_a_fault_for_doctor(
     limits = StoreLimits(tmp_path / "a share" / "store")
     await (await open_store(limits)).aclose()
     mount(monkeypatch, tmp_path, "nfs4")
-    mount(monkeypatch, limits.folder, "ext4")  # the innermost is what counts
+    mount(monkeypatch, limits.folder, "nfs4")
+    mount(monkeypatch, limits.folder, "ext4")  # the innermost counts, and of two at once the later
     await (await open_store(limits)).aclose()
     monkeypatch.undo()
     mount(monkeypatch, limits.folder.parent, "nfs4")

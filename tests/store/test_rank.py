@@ -65,6 +65,14 @@ def test_passages_are_lines_of_the_text_and_do_not_overlap() -> None:
     )
 
 
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+def test_a_long_line_is_cut_between_characters(before: str) -> None:
+    text = before + "\u00e9\u20ac\U0001f512" * 2_000
+    pieces = [piece.data for piece in _passages.passages(text_in_memory(text.encode()))]
+    assert len(pieces) > 5
+    assert "".join(piece.decode() for piece in pieces) == text
+
+
 def test_a_line_of_three_megabytes_is_ranked_in_pieces() -> None:
     text = "filler ä " * 180_000 + "the needle " + "filler ö " * 150_000
     best = rank(text, "needle", 5)[0]

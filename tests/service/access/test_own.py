@@ -357,6 +357,16 @@ async def test_a_token_for_nobody_is_not_made(
     assert await objects.items() == {}
 
 
+async def test_a_store_whose_only_token_was_revoked_is_not_one_that_never_had_any(
+    tokens: OwnTokens, objects: Counting
+) -> None:
+    """A service without tokens is open to the user of its machine."""
+    assert not await tokens.were_made()
+    await tokens.revoke((await tokens.create("team-a", "ci")).record.id)
+    assert await tokens.records() == []
+    assert await OwnTokens(objects).were_made()
+
+
 async def test_revoking_what_is_not_there_is_an_error(tokens: OwnTokens) -> None:
     with pytest.raises(BadArgument, match="no token 'abc'"):
         await tokens.revoke("abc")
