@@ -168,7 +168,7 @@ class Draft:
         return len(self.changes)
 
     def _holds(self, part: Part, key: ContentKey) -> bool:
-        """Return whether a stub holds in a protected message: only if it was made there.
+        """Return whether a stub applies in a protected message: only if it was made there.
 
         Texts have no id, and may be said again: the last words stay what they are.
         """

@@ -202,7 +202,7 @@ def user_text(text: str, format: Format) -> Message:
 
 
 def _pieces(part: Part) -> Iterator[Part]:
-    """Yield a part itself, or the task of an extractor's prompt and then what it quotes."""
+    """Yield a part; an extractor's prompt is split into its task and the quoted sections."""
     if part.kind != "text" or part.role != "user" or not is_extraction(part.text):
         yield part
         return

@@ -326,7 +326,7 @@ def _is_text(block: Any) -> bool:
 
 
 def _text_for(item: _Item, format: Format) -> Any:
-    """Return the block of text that takes the place of a medium, as its neighbours are."""
+    """Return a text block in place of a medium, in the form of the blocks around it."""
     text = f"[{item.kind} left out: {_described(item)}; there was room for newer ones alone]"
     if not is_object(item.block):
         return text  # PydanticAI's contents are strings or objects

@@ -308,7 +308,7 @@ class _Stream:
         return None
 
     async def _report(self, outcome: Outcome | None) -> Attempt | None:
-        """Report what came of an attempt, and return the one that takes over, None if none does."""
+        """Report an attempt's outcome; return the attempt that takes over, None if none does."""
         if outcome is None or self._settled:
             return None
         following = await step(self._steps, outcome, large=self._large)

@@ -119,7 +119,7 @@ class Jar:
         return "; ".join(pairs)
 
     def values(self) -> list[str]:
-        """Return the secrets in it."""
+        """Return the values of the cookies, which are secrets."""
         return [cookie.value for cookie in self._cookies.values()]
 
 

@@ -47,7 +47,7 @@ def group(tex: str) -> str:
 
 
 def whole(tex: str) -> str:
-    """Return what an exponent belongs to, in braces where it could be read as several things."""
+    """Return the base of an exponent, in braces if it could be read in several ways."""
     return tex if len(tex) == 1 or tex.startswith("\\") or tex.isalnum() else f"{{{tex}}}"
 
 

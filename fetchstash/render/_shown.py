@@ -71,7 +71,7 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
 
 
 def _of_sites(host: Host, matches: Matches, limit: int) -> tuple[list[Block], int]:
-    """Return one block for the pages of sites: those that match, each under its reference.
+    """Return one block for the matching pages of sites, each under its reference.
 
     Its line begins with --, and every line of a page with a number, so that none can look like it.
     """

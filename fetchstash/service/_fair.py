@@ -258,7 +258,7 @@ class _Calls:
 
     @property
     def running(self) -> int:
-        """How many run."""
+        """How many calls run."""
         return self.persons.total()
 
     def ready(self) -> _Waiter | None:

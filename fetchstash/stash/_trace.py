@@ -344,7 +344,7 @@ def _add_to_each_other(asked: _Words, parts: Sequence[_Words]) -> bool:
 def _compared(
     asked: _Words, language: str, passage: Passage, title: str
 ) -> tuple[float, list[str], Passage]:
-    """Return the share of a sentence that a passage covers, the missing words, its core."""
+    """Return how much of a sentence a passage covers, the missing words, and the covering part."""
     whole = [(start, text, _words_of(text, language)) for start, text in sentences(passage.text)]
     around = _words_of(f"x {title} {passage.text}", language).weights
     best: tuple[tuple[bool, float], float, list[str], int, int] | None = None

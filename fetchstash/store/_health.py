@@ -52,7 +52,7 @@ _FETCH = "Fetch its document again; repair removes the artifact."
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """A finding, and how to mend it."""
+    """A finding, and the function that mends it."""
 
     finding: Finding
     mend: Callable[[], None] | None = None

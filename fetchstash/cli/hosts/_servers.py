@@ -246,7 +246,7 @@ class TomlServers:
         self._take(document)
 
     def _take(self, document: Any) -> None:
-        """Take the text of a document, its lines ended as before."""
+        """Store the text of a document, with its former line ends."""
         text = cast("str", document.as_string())
         if 0 < self.text.count("\n") == self.text.count("\r\n"):
             text = text.replace("\r\n", "\n").replace("\n", "\r\n")

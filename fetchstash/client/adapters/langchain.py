@@ -54,7 +54,7 @@ register_configure_hook(_watch, inheritable=True)
 
 @contextmanager
 def _watched() -> Generator[_Watch]:
-    """Watch the model calls that are made inside."""
+    """Watch the model calls made in this context."""
     watch = _Watch()
     token = _watch.set(watch)
     try:

@@ -151,7 +151,7 @@ class _Answer:
             yield csv_line([*key, *map(_shown, results[: len(items)])])
 
     def _sorted(self, values: list[Any], place: int, *, lowest: bool) -> list[Any]:
-        """Return groups by their cell at ``place``, those without one behind."""
+        """Return groups by their cell at ``place``; those with an empty cell come last."""
 
         def cell(group: Any) -> Any:
             key, results = group

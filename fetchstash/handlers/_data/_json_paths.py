@@ -123,7 +123,7 @@ def _linear_functions() -> dict[str, Any]:
             return None  # RFC 9535: a bad pattern matches nothing
 
     class Linear(FilterFunction):
-        """One of the two functions; ``method`` is that of a compiled pattern."""
+        """The JSONPath function ``match`` or ``search`` by RE2; ``method`` is the pattern's."""
 
         @property
         def arg_types(self) -> list[ExpressionType]:

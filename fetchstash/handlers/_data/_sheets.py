@@ -283,7 +283,7 @@ def _table(source: Path, name: str) -> Table:
 
 
 def _events(sheet: "CalamineSheet") -> Iterator[Begin | Row]:
-    """Yield the tables of a sheet by their values alone."""
+    """Yield the tables of a sheet by its cells' values, without their formats."""
 
     def is_blank(_: int, cells: Sequence[Cell]) -> bool:
         return not any(cells) and not any(cell != "" for cell in cells)

@@ -107,7 +107,7 @@ def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -
 
 
 def _stated(node: "LexborNode") -> str:
-    """Return the formula that an attribute of an element or of the one around it states."""
+    """Return the formula in an attribute of an element or of its parent."""
     for element in (node, node.parent):
         if element is not None:
             for name in MATH_ATTRIBUTES:

@@ -129,7 +129,10 @@ _MIN_COMMON = 0.24
 
 
 def is_garbage(text: str) -> bool:
-    """Return whether the text of a page is no text. Most pages cost five counts of a letter."""
+    """Return whether a page's text is unreadable.
+
+    A count of five letters decides it for most pages.
+    """
     lower = text.lower()
     if sum(map(lower.count, "aeiou")) >= _MIN_VOWELS * len(lower):
         return False

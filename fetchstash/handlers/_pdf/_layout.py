@@ -299,7 +299,7 @@ def _margins(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _leading(lines: Sequence[Line], gaps: Sequence[float]) -> dict[int, float]:
-    """Return the distance of lines within a paragraph by their size: the smallest usual one."""
+    """Return the line spacing within paragraphs by font size: the smallest common one."""
     seen: dict[int, list[float]] = {}
     for (above, below), gap in zip(pairwise(lines), gaps, strict=True):
         if abs(above.size - below.size) < _SAME_SIZE * below.size:

@@ -202,7 +202,7 @@ def _across(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
-    """Yield runs of lines, [first, last), between whose phrases the same strips are white."""
+    """Yield runs of lines, [first, last), with the same white strips between their phrases."""
     start = 0
     while start < len(lines):
         if len(lines[start].phrases) < 2:
@@ -358,7 +358,7 @@ def _row(group: Sequence[_Line], columns: Columns) -> Row:
 
 
 def _grouped(lines: list[_Line], columns: Columns, *, is_header: bool) -> list[list[_Line]]:
-    """Return the lines of a band by rows: a line goes on with cells, or begins a row."""
+    """Return the lines of a band by rows: each line continues cells or begins a row."""
     if is_header and 1 < len(lines) <= 4 and _is_one_header(lines):
         return [lines]
     gaps = [above.base - below.base for above, below in pairwise(lines)]

@@ -130,7 +130,7 @@ def _encoding(name: str, chars: str, indexes: Sequence[int]) -> Mapping[int, str
 
 
 def _pairs(chars: str, indexes: Sequence[int]) -> int:
-    """Return how many letters of a font follow another one."""
+    """Return how often one letter of a font follows another."""
     return sum(
         after == before + 1 and chars[before].isalpha() and chars[after].isalpha()
         for before, after in pairwise(indexes)

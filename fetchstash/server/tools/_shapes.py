@@ -54,7 +54,7 @@ def understood(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_or_several(arguments: dict[str, Any], one: str, several: str) -> None:
-    """Give a list under its own name, and what both names have, once."""
+    """Move a list to the plural argument, and merge both arguments without repeats."""
     named, listed = arguments.get(one), arguments.get(several)
     if is_array(named) and listed is None:
         del arguments[one]
