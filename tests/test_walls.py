@@ -36,6 +36,15 @@ BODIES = (
     "<iframe src=/_Incapsula_Resource?x>",
     '<head><script src="/_Incapsula_Resource?x=1"></script>\n<body>\n</body></html>',
     "https://errors.edgesuite.net/18.1",
+    "<script>var arg1='3A';function go(){document.cookie='acw_sc__v2='+arg1}</script>",
+    "<script>document.cookie='EO_Bot_Ssid=12';location.reload()</script>",
+    "<script src='/.well-known/ddos-guard/js-challenge/index.js'></script>",
+    "<script>var s={},sucuri_cloudproxy_js='';</script>",
+    '<meta http-equiv="refresh" content="0;/.well-known/sgcaptcha/?r=%2F">',
+    "<script>location.href='https://validate.perfdrive.com/a/?ssa=1'</script>",
+    "<p>Please enable JavaScript to view the page content.<br/>Your support ID is: 1.</p>",
+    "<script>document.cookie='__test='+toHex(slowAES.decrypt(c,2,a,b))</script>",
+    "<title>Vercel Security Checkpoint</title>",
 )
 
 
@@ -54,6 +63,9 @@ def test_a_mark_says_the_same_of_an_error_and_of_a_page(body: str) -> None:
         "<div class=g-recaptcha></div><p>Write to us</p>",
         "<script src=https://challenges.cloudflare.com/turnstile/v0/api.js></script>",
         "<script>_pxAppId = 1</script>",
+        "<script src=/TSPD/08.js></script><script>window['bobcmn'] = '10'</script>",
+        "<script src=/__qrator/qauth_utm_v2d.js></script>",
+        "<script src=/.well-known/ddos-guard/check.js></script>",
     ],
 )
 def test_what_pages_with_content_have_is_no_mark_of_a_page(source: str) -> None:
