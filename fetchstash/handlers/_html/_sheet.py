@@ -41,6 +41,8 @@ _INVALID = re.compile(r"[;!$%?{}<@`\"']|^[>+~]|[>+~]$|[>+~]\s*[>+~]|^$|::?-(?:mo
 _CUSTOM_PROPERTY = re.compile(r"(--(?<![\w-]--)[\w-]+)\s*:([^;{}]*)")
 _CONDITION = re.compile(r"[\s>+~:\[]|[.#].*[.#]", re.DOTALL)
 _OF_CODE = re.compile(r"(white-space\s*:\s*pre(?![\w-]))|user-select\s*:\s*none")
+_COUNTS = re.compile(r"list-style[\w-]*\s*:[^;]*\b(?:lower|upper)-(?:alpha|latin|roman)", re.I)
+MAX_COUNTING = 100  # selectors that say how lists count
 _LAST_CLASS = re.compile(r"\.([\w-]+)\s*(?:,|$)")
 
 Select = Callable[[str], frozenset[int]]
@@ -108,12 +110,15 @@ class StyleSheet:
         self._shown_for_sure: set[str] = set()  # by an important declaration
         self._keep_spaces: set[str] = set()  # classes
         self._unselectable: set[str] = set()
+        self._of_lists: list[tuple[int, Rule]] = []
         matters = _style.may_matter if complete else _style.may_hide
         every = (rule for source in self._sources for rule in rules(source))
         for order, rule in enumerate(every):
             declared = rule.declarations
             if "white-space" in declared or "user-select" in declared:
                 self._note_code(rule)
+            if "list-style" in declared and rule.widths == EVERYWHERE:
+                self._of_lists.append((order, rule))
             if ("color:" in declared and "backgr" in declared) or matters(declared):
                 shows = _shows(declared)
                 selectors = split_selectors(rule.selectors)
@@ -156,6 +161,26 @@ class StyleSheet:
         says = "white-space:pre;" if keeps else ""
         return says if own.isdisjoint(self._unselectable) else f"{says}user-select:none;"
 
+    @cached_property
+    def counting(self) -> dict[int, str]:
+        """The declarations that say how lists count, by the ids of lists and of items."""
+        if not any(_COUNTS.search(rule.declarations) for _, rule in self._of_lists):
+            return {}
+        entries: list[_Entry] = []
+        for order, rule in self._of_lists:
+            for selector in split_selectors(rule.selectors):
+                if len(selector) <= MAX_SELECTOR_CHARS and not _is_invalid(selector):
+                    last = _last_compound(selector)
+                    tag = _TAG.match(last)
+                    own = frozenset(map(_style.unescape, _NAME.findall(last)))
+                    at = _precedence(selector, _NAME.findall(selector), order)
+                    named = tag[0].lower() if tag else ""
+                    entries.append(_Entry(selector, named, own, rule, True, at, self.read))
+        said: dict[int, str] = {}
+        for entry in sorted(entries[:MAX_COUNTING], key=attrgetter("precedence")):
+            said |= dict.fromkeys(self._matches(entry), entry.rule.declarations)
+        return said
+
     def _add(self, selector: str, rule: Rule, order: int, *, shows: bool) -> None:
         is_complex = " " in selector and "\\" not in selector
         match = None if is_complex else _SIMPLE.fullmatch(selector)
@@ -183,9 +208,8 @@ class StyleSheet:
         entries = self._entries.setdefault(min(names, default=tag or "*"), [])
         if len(entries) < MAX_RULES_ALIKE:
             named = own if match else _NAME.findall(selector)
-            ids = sum(name[0] == "#" for name in named)
-            precedence = ids, len(named) - ids + selector.count("["), order
-            entries.append(_Entry(selector, tag, names, rule, match is None, precedence, self.read))
+            at = _precedence(selector, named, order)
+            entries.append(_Entry(selector, tag, names, rule, match is None, at, self.read))
 
     def is_silent(self, tag: str, classes: str) -> bool:
         """Return whether no rule can apply to an element of these classes without an id."""
@@ -303,6 +327,12 @@ class StyleSheet:
             return True
         self._steps -= steps
         return False
+
+
+def _precedence(selector: str, named: list[str], order: int) -> tuple[int, int, int]:
+    """Return the key by which rules overrule each other; ``named`` are ids and classes."""
+    ids = sum(name[0] == "#" for name in named)
+    return ids, len(named) - ids + selector.count("["), order
 
 
 def _worst(selector: str, depth: int, size: int) -> int:

@@ -47,6 +47,7 @@ _VALUED = names("text number email tel url date time month week datetime-local s
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _LISTS = names("ul ol")
+_COUNTED = names("ol li")
 _COMMANDS = "a, button, input, select"
 """Without them, a ``menu`` is a list as ``ul`` is (HTML, 4.4.7)."""
 _LABELS = names("aria-label title aria-checked")
@@ -327,6 +328,8 @@ class _Copy:
                                 said := self._sheet.of_code(tag, attributes["class"])
                             ):
                                 attributes["style"] = said + attributes.get("style", "")
+                            if tag in _COUNTED:
+                                self._count(element, node.mem_id)
                             if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
                             if tag in _LISTS and parent.tag in _LISTS:
@@ -356,6 +359,13 @@ class _Copy:
                 elif tag in _PLAYED:
                     self._add_player(node, parent, paints)
             node = node.next
+
+    def _count(self, element: Element, mem_id: int) -> None:
+        """Write into the style of a list how a sheet says that it, or its items, count."""
+        if said := self._sheet.counting.get(mem_id):
+            listed = element.parent if element.tag == "li" else element
+            if listed is not None and listed.tag == "ol":
+                listed.attributes["style"] = f"{listed.get('style')};{said}"
 
     def _streamed_into(self, template: "LexborNode") -> "LexborNode | None":
         """Return the hidden element whose content a script moves to a template's place."""
