@@ -62,6 +62,12 @@ MARKED = {
         "<p class=byline><span>By</span><span>Ada North</span></p><p>2026-03-04</p>"
     ),
     "a role behind": "<p class=byline>By Ada North, Senior Reporter</p><p>Published 4 Mar 2026</p>",
+    "an address that leads to a person (HTML 4.3.10)": (
+        "<address><a href=/authors/ada-north>Ada North</a></address><p>4 March 2026</p>"
+    ),
+    "an address to write to": (
+        "<address><a href=mailto:ada@example.org>Ada North</a></address>4 March 2026"
+    ),
     "a label": "<p>Published: 4 March 2026 10:30 GMT · Written by Ada North</p>",
     "an abbreviation": (
         '<p class="author">Posted by Ada North</p><abbr class=published title=2026-03-04>4</abbr>'
@@ -133,6 +139,9 @@ NOBODY = {
     "a copyright": "<p>© 2020 The Paper. Copyright January 1, 2020 by the Paper</p>",
     "an order": "<p>Sort by Relevance</p><p>Powered by Press Works</p><p>By Subject</p>",
     "an event": "<p>Starts: 1 January 2020, 10:00</p>",
+    "an address of a place": "<address>Town Hall</address>",
+    "an address of a place on a map": "<address><a href=/map?q=1>Town Hall</a>, Quay</address>",
+    "an address of a house": "<address><a href=mailto:info@example.org>info@example.org</a>",
     "a deadline": "<dl><dt>Deadline 1 January 2020</dl>",
     "a short sentence": "<p>The fair is on 5 May 2020.</p>",
     "a sentence": "<p>The wall by Ben South was opened on January 1, 2020 and it still stands.</p>",

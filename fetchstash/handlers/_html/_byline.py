@@ -164,6 +164,12 @@ _THINGS = re.compile(
     r"/(?:Comment|Review|Book|Product|Offer|Movie|Event|Rating|UserComments|ListItem|CreativeWork"
     r"Season|JobPosting|Quotation)\b"
 )
+# Where links to a person lead: one word of the path, and a name behind it.
+_PERSON = re.compile(
+    r"^mailto:|/(?:authors?|by|contributors?|journalists?|people|person|profiles?|staff|team|users?|"
+    r"autor(?:es|en)?|auteurs?|autori|redakteure?)/[^/?#]+/?(?:[?#].*)?$|/[~@][\w.-]+/?$",
+    re.IGNORECASE,
+)
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|--+")
 _OTHER_TAGS = frozenset(("aside", "nav", "blockquote", "figure", "figcaption", "form"))
 
@@ -373,14 +379,14 @@ class _Place:
         around = [e for e in block.parent.nearest(3) if e not in self._around]
         author, published, modified = "", "", ""
         for element in (*elements_in(block.nodes), *around):
-            if not element.attributes and element.tag != "time":
+            if not element.attributes and element.tag not in {"time", "address"}:
                 continue
             names = element.get("itemprop").split()
             is_author = "author" in names or (
                 "author" in element.get("rel").split() and element.tag == "a"
             )
             if not is_author and not surely:
-                is_author = bool(_AUTHOR_CLASS.search(_classes(element)))
+                is_author = _is_contact(element) or bool(_AUTHOR_CLASS.search(_classes(element)))
             if is_author and not author:
                 author = self._names_in(element)
             which = _date_kind(element, names, surely=surely)
@@ -537,6 +543,16 @@ def _date_kind(element: Element, names: list[str], *, surely: bool) -> str:
     if match := _DATE_CLASS.search(classes):
         return "modified" if match[1] else "published"
     return ""
+
+
+def _is_contact(element: Element) -> bool:
+    """Return whether this is who to write to about a page (HTML, 4.3.10), and not a place.
+
+    It has a link to a person: without one, "Town Hall" may be where the concert is.
+    """
+    return element.tag == "address" and any(
+        inner.tag == "a" and _PERSON.search(inner.get("href")) for inner in element.descendants()
+    )
 
 
 def _classes(element: Element) -> str:
