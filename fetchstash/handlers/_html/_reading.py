@@ -266,7 +266,10 @@ _HEADS_OF = frozenset(("empty_shell", "no_text", "login", "consent_wall"))
 
 
 def head(reading: Reading) -> str:
-    """Return what the head of a page without text says of it, as Markdown; "" if that is little."""
+    """Return what the head of a page without text says of it, as Markdown; "" if that is little.
+
+    What the few words of the page say themselves is not said twice.
+    """
     meta, inline = reading.metadata, reading.inline()
     picture, canonical = inline.absolute(meta.picture), inline.absolute(meta.canonical)
     if reading.verdict not in _HEADS_OF or not (meta.description or picture):
@@ -279,8 +282,10 @@ def head(reading: Reading) -> str:
         "Picture": picture and f"![]({inline.destination(meta.picture)})",
     }
     listed = "\n".join(f"- {name}: {value}" for name, value in facts.items() if value)
-    title = f"# {meta.title}" if meta.title else ""
-    return "\n\n".join(filter(None, (title, meta.description, listed))) + "\n"
+    shown = {block.words for block in reading.content}
+    title = f"# {meta.title}" if meta.title and shown.isdisjoint({meta.title}) else ""
+    said = meta.description if meta.description not in shown else ""
+    return "\n\n".join(filter(None, (title, said, listed))) + "\n"
 
 
 def filled(reading: Reading) -> tuple[str, ...]:
