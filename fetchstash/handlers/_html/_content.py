@@ -434,9 +434,13 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     """
     with_words = texts(blocks)
     chosen = _choose(with_words, kind)
+    _repairs.keep_lead(with_words, chosen)
     _repairs.drop_folds(with_words, chosen)
     _repairs.drop_around(with_words, chosen, kind)
     _repairs.drop_menus(with_words, chosen)
+    _repairs.drop_foot(with_words, chosen)
+    _repairs.drop_contents(with_words, chosen)
+    _repairs.drop_summaries(with_words, chosen)
     _repairs.drop_copies(with_words, chosen)
     if title:
         drop_following(with_words, chosen, title)

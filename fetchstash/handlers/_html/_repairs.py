@@ -7,11 +7,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
-from itertools import chain, compress, islice, pairwise
+from itertools import chain, compress, groupby, islice, pairwise, takewhile
 from typing import NamedTuple
 
-from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block, size_of
-from fetchstash.handlers._html._element import Element, names
+from fetchstash.handlers._html._blocks import (
+    CODE,
+    HEADING,
+    MEDIUM,
+    PARAGRAPH,
+    TABLE,
+    Block,
+    size_of,
+)
+from fetchstash.handlers._html._element import Element, elements_in, names
 from fetchstash.handlers._html._tables import has_heads
 
 _CHROME = names("nav header footer aside form menu search")
@@ -221,7 +229,7 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-_BAR = re.compile(r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)")
+_BAR = re.compile(r"(?:^|\s)(?:\w+-){0,3}nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)")
 _PANEL = r"(?<![a-z])(?:related|modal|popup|dropdown|disclaimer)(?![a-z])"
 _AROUND = {
     "": re.compile(_PANEL),
@@ -302,6 +310,130 @@ def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Elem
     return held
 
 
+_FOOT = re.compile(r"(?:^|\s)(?:(?:site|page|main|global)-)?footer(?:$|\s)")
+
+
+def drop_foot(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out the foot of a page that a class or an id calls so, if most of the text is above."""
+    kept = list(compress(range(len(keep)), keep))
+    foot = list(takewhile(lambda n: _is_in_foot(blocks[n].parent), reversed(kept)))
+    if foot and 2 * sum(blocks[n].count for n in foot) < sum(blocks[n].count for n in kept):
+        for number in foot:
+            keep[number] = False
+
+
+def _is_in_foot(element: Element) -> bool:
+    return any(_has_name(_FOOT, around) for around in element.outward())
+
+
+LEAST_ENTRIES, MIN_NAMED = 3, 0.8
+"""Links to places of this page in a row, and the share of them that say what a heading says."""
+_NUMBERING = re.compile(r"^(?:\d+(?:\.\d+)*|[ivx]+|[a-z])[.)]?\s+")
+_NO_WORD = re.compile(r"[\W_]+")
+_CONTENTS = re.compile(
+    r"(?:table of )?contents|(?:on|in) this (?:page|article|section|guide|document|post|topic)|"
+    r"toc|jump to(?: section)?|inhalt(?:sverzeichnis)?|auf dieser seite|in diesem artikel|"
+    r"sommaire|table des matières|sur cette page|dans cet article|índice|contenidos?|"
+    r"tabla de contenidos|en esta página|en este artículo|sumário|neste artigo|nesta página|"
+    r"indice|contenuti|in questa pagina|in questo articolo|inhoud(?:sopgave)?|op deze pagina|"
+    r"spis treści|содержание|оглавление|目次|目录|目錄|本页(?:目录|内容)|목차"
+)
+
+
+def drop_contents(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out tables of contents: each entry is a heading of the text, and the outline has all.
+
+    The line above that calls it so goes with it, and a heading that has nothing else below it.
+    """
+    entries = [_is_entry(block) for block in blocks]
+    if sum(entries) < LEAST_ENTRIES:
+        return
+    headings = {_named(block) for block in compress(blocks, keep) if block.level}
+    start = 0
+    for is_entry, run in groupby(entries):
+        end = start + len(list(run))
+        named = sum(_named(block) in headings for block in blocks[start:end]) if is_entry else 0
+        if named >= max(LEAST_ENTRIES, MIN_NAMED * (end - start)):
+            keep[start:end] = [False] * (end - start)
+            if start and _is_above_alone(blocks[start - 1], blocks[end : end + 1]):
+                keep[start - 1] = False
+        start = end
+
+
+def _is_above_alone(block: Block, after: list[Block]) -> bool:
+    """Return whether a block is the heading of a table of contents and of nothing else."""
+    if _CONTENTS.fullmatch(block.words.casefold().strip(" :.")):
+        return True
+    return block.level > 1 and all(0 < other.level <= block.level for other in after)
+
+
+def _is_entry(block: Block) -> bool:
+    """Return whether a block is one link to a place of a page."""
+    if not block.count or block.linked < block.count - 1 or block.level:
+        return False
+    if block.link:
+        return "#" in block.link
+    links = [element for element in elements_in(block.nodes) if element.tag == "a"]
+    return len(links) == 1 and "#" in links[0].attributes.get("href", "")
+
+
+def _named(block: Block) -> str:
+    words = block.words.casefold()
+    return _NO_WORD.sub("", _NUMBERING.sub("", words) or words)
+
+
+LEAST_SUMMED = 3  # words of a summary
+
+
+def drop_summaries(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out a paragraph if the next one, deeper beside it, begins with it word for word.
+
+    It is the summary that a script shows in place of the whole.
+    """
+    for before, after in pairwise(compress(range(len(keep)), keep)):
+        short, whole = blocks[before], blocks[after]
+        if (
+            short.kind == whole.kind == PARAGRAPH
+            and short.count >= LEAST_SUMMED
+            and f"{whole.words} ".startswith(f"{short.words} ")
+            and any(e is short.parent.parent for e in islice(whole.parent.outward(), 2, None))
+        ):
+            keep[before] = False
+
+
+LEAST_LEADS, LEAD_WORDS = 2, 15  # paragraphs of running text below a main heading, their words
+
+
+def keep_lead(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep running text between the main heading and the first block that is kept below it."""
+    kept = list(compress(range(len(keep)), keep))
+    if len(kept) < 2 or blocks[kept[0]].level != 1:
+        return
+    title, after = kept[:2]
+    region = set(blocks[title].parent.nearest(REGION_REACH))
+    gap = range(title + 1, after)
+    if (
+        not region.isdisjoint(blocks[after].parent.outward())
+        and sum(_is_running(blocks[number]) for number in gap) >= LEAST_LEADS
+    ):
+        for number in gap:
+            keep[number] = True
+
+
+def _is_running(block: Block) -> bool:
+    """Return whether a block is a paragraph of sentences."""
+    return (
+        block.kind == PARAGRAPH
+        and block.count >= LEAD_WORDS
+        and block.linked * 3 < block.count
+        and block.words.endswith((".", "!", "?", ":"))
+    )
+
+
+MANY_COPIED = 200
+"""Words in a row that are no hours of another branch, whatever heading they stand under."""
+
+
 def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
     """Leave out text that stands above word for word: a quoted post, a copy for small screens.
 
@@ -327,7 +459,11 @@ def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
             copied.append(kept[at + step])
         words = sum(blocks[number].count for number in copied)
         is_menu = 2 * sum(blocks[number].linked for number in copied) >= words
-        is_of_same = not has_code and blocks[under[at]].words == blocks[under[above]].words
+        heading, other = under[at], under[above]
+        is_whole = heading == other or kept[at - 1] == heading or kept[at] == heading
+        is_of_same = not has_code and (
+            words >= MANY_COPIED or (is_whole and blocks[heading].words == blocks[other].words)
+        )
         for number in copied if words >= LEAST_COPIED and (is_menu or is_of_same) else ():
             keep[number] = False
         at += max(len(copied), 1)

@@ -41,7 +41,9 @@ _INVALID = re.compile(r"[;!$%?{}<@`\"']|^[>+~]|[>+~]$|[>+~]\s*[>+~]|^$|::?-(?:mo
 _CUSTOM_PROPERTY = re.compile(r"(--(?<![\w-]--)[\w-]+)\s*:([^;{}]*)")
 _CONDITION = re.compile(r"[\s>+~:\[]|[.#].*[.#]", re.DOTALL)
 _OF_CODE = re.compile(r"(white-space\s*:\s*pre(?![\w-]))|user-select\s*:\s*none")
-_COUNTS = re.compile(r"list-style[\w-]*\s*:[^;]*\b(?:lower|upper)-(?:alpha|latin|roman)", re.I)
+_COUNTS = re.compile(
+    r"list-style[\w-]*\s*:[^;]*\b(?:lower|upper)-(?:alpha|latin|roman)", re.IGNORECASE
+)
 MAX_COUNTING = 100  # selectors that say how lists count
 _LAST_CLASS = re.compile(r"\.([\w-]+)\s*(?:,|$)")
 
