@@ -1,6 +1,6 @@
 """A durable put against a plain program that promises the same; grep beside ripgrep; search.
 
-    python -P bench/store.py [--puts 40] [--mb 100]
+    python -P bench/store.py [--puts 40] [--mb 100] [--warm-up 350] [--artifacts 1000]
 
 put writes two files, raw and text, three ways:
 
@@ -12,8 +12,9 @@ plain  a program of a few lines that promises what a put does: when it returns, 
        has no index of URLs or runs, no lock of its own, no limits and no retention.
 put    by way of the spool, and in the catalogue
 
-grep is that of Debian's ripgrep on one thread over the same file, if it is installed; search is
-over a thousand new artifacts. Both have --mb of text.
+--warm-up puts come before, until the logs of the catalogues have their size. grep is that of
+Debian's ripgrep on one thread over the same file, if it is installed; search is over so many new
+--artifacts. Both have --mb of text.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -37,7 +39,6 @@ from fetchstash.store import ArtifactStore, GrepQuery, StoreLimits, open_store
 from scripts.drive.programs import options
 from scripts.torture.kept import put
 
-WARM_UP = 350  # puts until the catalogues' logs have their size
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000}
 WORDS = (
     "system",
@@ -121,10 +122,10 @@ async def opened(folder: Path) -> ArtifactStore:
     return await open_store(StoreLimits(folder, max_total_bytes=2**40, max_artifacts=10**6))
 
 
-async def puts(folder: Path, repeat: int) -> None:
+async def puts(folder: Path, repeat: int, warm_up: int) -> None:
     """Print the medians of a put and of the other ways, for each size."""
     store, db = await opened(folder / "store"), plain_catalogue(folder)
-    for n in range(WARM_UP):
+    for n in range(warm_up):
         await put(store, b"%d" % n, b"%d" % n)
         plain(folder, db, f"warm-{n}", b"", b"")
     ways = {"bare": partial(bare, folder), "plain": partial(plain, folder, db)}
@@ -195,11 +196,11 @@ async def grep(folder: Path, text: bytes) -> None:
     await store.aclose()
 
 
-async def search(folder: Path, text: bytes) -> None:
-    """Print the times of searching a thousand texts: the first, until all is indexed, later."""
+async def search(folder: Path, text: bytes, count: int) -> None:
+    """Print the times of searching ``count`` texts: the first, until all is indexed, later."""
     store = await opened(folder / "run")
-    common = text[: len(text) // 1_000].rpartition(b"\n")[0]
-    for n in range(1_000):
+    common = text[: len(text) // count].rpartition(b"\n")[0]
+    for n in range(count):
         await put(store, b"%d" % n, common + b"\ndocument %d is about topic%d\n" % (n, n))
     began, searches = time.perf_counter(), list[float]()
     while True:
@@ -215,27 +216,26 @@ async def search(folder: Path, text: bytes) -> None:
     await store.search("document about topic18", (), 8)
     indexed = time.perf_counter() - began
     size = (folder / "run" / "search.db").stat().st_size / len(text)
-    print(
-        f"\nsearch over 1,000 artifacts: first {searches[0]:.2f} s, slowest {max(searches):.2f} s,"
-    )
+    print(f"\nsearch over {count:,} artifacts: first {searches[0]:.2f} s, ", end="")
+    print(f"slowest {max(searches):.2f} s,")
     print(f"all indexed after {built:.1f} s, then {indexed * 1000:.0f} ms; ", end="")
     print(f"search.db has {size:.2f} x the text")
     await store.aclose()
 
 
-async def measure(folder: Path, repeat: int, megabytes: int) -> None:
+async def measure(folder: Path, chosen: Namespace) -> None:
     """Print all of it."""
-    await puts(folder, repeat)
-    text = some_text(megabytes)
+    await puts(folder, chosen.puts, chosen.warm_up)
+    text = some_text(chosen.mb)
     await grep(folder, text)
-    await search(folder, text)
+    await search(folder, text, chosen.artifacts)
 
 
 def main() -> int:
-    chosen = options(__doc__, puts=40, mb=100)
+    chosen = options(__doc__, puts=40, mb=100, warm_up=350, artifacts=1_000)
     print(load())
     with tempfile.TemporaryDirectory() as folder:
-        anyio.run(measure, Path(folder), chosen.puts, chosen.mb)
+        anyio.run(measure, Path(folder), chosen)
     return 0
 
 
