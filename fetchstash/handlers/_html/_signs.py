@@ -77,7 +77,7 @@ def box(*, is_checked: bool) -> str:
 @lru_cache(1_024)
 def drawn(name: str) -> str:
     """Return the tick or the cross that the name of an icon tells, "" for any other."""
-    icons = filter(None, map(_ICON.fullmatch, name[:200].split()))
+    icons = filter(None, map(_ICON.fullmatch, name[:200].replace(":", " ").split()))
     told = {DRAWN[0] if icon[1] else DRAWN[1] for icon in icons}
     return told.pop() if len(told) == 1 else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -50,7 +50,10 @@ _LISTS = names("ul ol")
 _COUNTED = names("ol li")
 _COMMANDS = "a, button, input, select"
 """Without them, a ``menu`` is a list as ``ul`` is (HTML, 4.4.7)."""
-_LABELS = names("aria-label title aria-checked")
+_LABELS = names("aria-label aria-labelledby title aria-checked")
+_ICON_NAMES = "class", "data-lucide", "data-feather", "data-icon"
+"""Attributes that name an icon: of Font Awesome, Lucide, Feather, Iconify."""
+_ID = re.compile(r"[\w-]+")
 _ROLES = {
     "table": "table",
     "grid": "table",
@@ -337,8 +340,9 @@ class _Copy:
                             parent.children.append(element)
                             if tag == "button" or not _LABELS.isdisjoint(attributes):
                                 self._note_label(element, node)
-                            elif tag in _ICONS and "class" in attributes and node.child is None:
-                                self._add_sign(_signs.drawn(attributes["class"]), element)
+                            elif tag in _ICONS and attributes and node.child is None:
+                                named = map(attributes.get, _ICON_NAMES, repeat(""))
+                                self._add_sign(_signs.drawn(" ".join(named)), element)
                             parent = element
                         node = node.child
                         continue
@@ -471,13 +475,23 @@ class _Copy:
             or (node.child is None and "aria-checked" in element.attributes)
             or (element.tag in _TEXTLESS and not node.text(deep=True).strip())
         ):
-            label = _signs.label(element.attributes)
-            self._add_sign(label, element, **{_signs.OF_ALL: ""})
+            self._add_sign(self._label(node, element), element, **{_signs.OF_ALL: ""})
+
+    def _label(self, node: "LexborNode", element: Element) -> str:
+        """Return the label of an element, also one that stands elsewhere or is hidden (accname)."""
+        identifier = element.get("aria-labelledby")
+        if _ID.fullmatch(identifier):
+            named = self._body.css_first(f'[id="{identifier}"]')
+            if named is not None and (
+                named.parent != node.parent or "hidden" in named.attributes
+            ):  # what is seen beside it says it already
+                return _signs.as_sign(named.text(deep=True))
+        return _signs.label(element.attributes)
 
     def _add_drawing(self, node: "LexborNode", parent: Element, around: Paint) -> None:
         """Note what a drawing shows (SVG 2, 5.8)."""
         drawing = Element(node.tag or "", _attributes(node), parent)
-        label = _signs.label(drawing.attributes)
+        label = self._label(node, drawing)
         if drawing.tag != "svg":
             label = label or _signs.as_sign(node.text(deep=True))
         elif not label:
@@ -679,6 +693,8 @@ def _shown_in(tag: str, kind: str, node: "LexborNode", attributes: dict[str, str
     """Return the text that a field shows, "" if it is empty or longer than a sign."""
     if tag == "input" and kind == "checkbox":
         return _signs.box(is_checked="checked" in attributes)
+    if tag == "input" and kind == "image":
+        return _signs.as_sign(attributes.get("alt", ""))
     if tag == "input":
         return _signs.as_sign(attributes.get("value", "")) if kind in _VALUED else ""
     if tag == "select":
