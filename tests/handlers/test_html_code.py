@@ -53,6 +53,30 @@ BLOCKS = {
         "<div class=cm-line>q = 97</div></div></div>"),
         f"```\n{TWO}\n```",
     ),
+    "an editor of lines apart (CodeMirror 5)": (
+        "<div class=CodeMirror-code>"
+        + "".join(
+            f"<div><div class=CodeMirror-gutter-wrapper><div>{n}</div></div><pre class=CodeMirror-line><span>{line}</span></pre></div>"
+            for n, line in enumerate(TWO.split("\n"), 1)
+        )
+        + "</div>",
+        f"```\n{TWO}\n```",
+    ),
+    "an editor (Monaco)": (
+        ("<div class=monaco-editor><div class=margin-view-overlays><div class=line-numbers>1</div><div class=line-numbers>2</div></div>"
+        "<div class=view-lines><div class=view-line><span>p&nbsp;=&nbsp;61</span></div><div class=view-line><span>q = 97</span></div></div></div>"),
+        f"```\n{TWO}\n```",
+    ),
+    "a table whose attributes have the numbers (Gitea)": (
+        ("<table><tr><td class=lines-num><span data-line-number=1></span></td><td><code>p = 61</code></td></tr>"
+        "<tr><td class=lines-num><span data-line-number=2></span></td><td><code>q = 97</code></td></tr></table>"),
+        f"```\n{TWO}\n```",
+    ),
+    "a width of tabs is no language": (
+        ("<table class='highlight tab-size'><tr><td data-line-number=1></td><td class=blob-code>p = 61</td></tr>"
+        "<tr><td data-line-number=2></td><td class=blob-code>q = 97</td></tr></table>"),
+        f"```\n{TWO}\n```",
+    ),
     "a number in code is no gutter": ("<pre><code>61\n<b>97</b></code></pre>", "```\n61\n97\n```"),
     "a style that keeps spaces": (
         "<code style='display:block;white-space:pre'>def a():\n    return 1\n\nprint(a())</code>",

@@ -25,8 +25,10 @@ BLOCKS = names(
 CODE_TAGS = frozenset(("code", "tt", "kbd", "samp"))
 _MAY_BE_VERBATIM = frozenset(("code", "samp", "div"))
 _OF_LANGUAGE = re.compile(r"(?:^|\s)(?:language-|lang-|hljs\b|prettyprint\b|sourceCode\b)")
-_EDITOR_LINES = frozenset(("cm-line", "ace_line", "crayon-line"))
-"""Lines in CodeMirror, Ace and Crayon, which set code without a ``pre``."""
+_EDITOR_LINES = frozenset(
+    ("cm-line", "CodeMirror-line", "ace_line", "crayon-line", "view-line"),
+)
+"""Lines in CodeMirror, Ace, Crayon and Monaco, which set code without one ``pre``."""
 _OF_CODE = _EDITOR_LINES | {"line", "foldopen", "ttc"}
 _OF_SCRIBBLE = frozenset(("RktBlk", "SCodeFlow", "SVerbatim", "prototype"))
 _HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
@@ -152,6 +154,8 @@ def is_code(element: Element) -> bool:
         return True
     if element.tag != "div":
         return element.tag == "pre"
+    if "CodeMirror-code" in element.classes():
+        return True
     for first in element.children:
         if not isinstance(first, str):
             break

@@ -60,9 +60,9 @@ _CHROME = names("nav header footer form dialog menu")
 
 GUTTERS = names(
     "cm-gutters CodeMirror-gutter-wrapper CodeMirror-gutters ace_gutter crayon-nums "
-    "crayon-nums-content"
+    "crayon-nums-content margin-view-overlays"
 )
-"""Classes of what holds the line numbers of CodeMirror, Ace and Crayon."""
+"""Classes of what holds the line numbers of CodeMirror, Ace, Crayon and Monaco."""
 TELLING = names("hidden style aria-hidden bgcolor color text popover")
 """Attributes that hide or colour an element by themselves."""
 _TELLING_NAMES = re.compile(

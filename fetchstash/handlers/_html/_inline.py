@@ -35,7 +35,9 @@ _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)"
 )
 _GRAMMAR = re.compile(r"^(?:highlight-)?(?:source|text)-|-basic$")  # of an editor's grammar
-_NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
+_NO_LANGUAGE = names(
+    "none default text plain plaintext source notranslate nohighlight code auto tab-size"
+)
 _WEB = ("http://", "https://")
 _ORIGIN = re.compile(r"https?://[\w.-]+(?::\d+)?(?=[/?#]|$)", re.ASCII)
 # A path from the root that means another one when it is resolved (RFC 3986, 5.2).

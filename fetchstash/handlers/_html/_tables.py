@@ -102,10 +102,13 @@ def code_lines(table: Element) -> list[str] | None:
     """Return the lines of code that a table shows beside their numbers, None for other tables."""
     lines: list[str] = []
     number = 0
+    is_numbered = True  # by an attribute, as code alone is
     for row in rows(table):
         if len(row) != 2 or row[0].tag == "th":
             return None
-        label = row[0].text() or row[0].get("data-line-number")
+        label = row[0].text()
+        is_numbered = is_numbered and not label
+        label = label or _line_number(row[0])
         if not label.isdecimal() or len(label) > 7 or (lines and int(label) != number + 1):
             return None
         number = int(label)
@@ -114,7 +117,15 @@ def code_lines(table: Element) -> list[str] | None:
         return None
     first = next(rows(table))
     named = " ".join(element.get("class") for element in (table, *first))
-    return lines if _CODE.search(named) else None
+    return lines if is_numbered or _CODE.search(named) else None
+
+
+def _line_number(cell: Element) -> str:
+    """Return the number that an attribute in an empty cell states; a style shows it."""
+    for element in islice(cell.subtree(), 2):
+        if number := element.get("data-line-number") or element.get("data-line"):
+            return number
+    return ""
 
 
 MAX_COLUMNS_SPANNED = 100  # columns that one cell may span, or in which one may span rows
