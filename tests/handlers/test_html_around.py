@@ -65,6 +65,7 @@ FEET = {
     "a class": f"<div class=footer><p>{OWNERS}</p></div>",
     "an id": f"<div id=footer><div><p>{OWNERS}</p></div></div>",
     "of the site": f"<div class='x site-footer'><p>{OWNERS}</p></div>",
+    "a sidebar": f"<div class='sidebar section'><h3>Follow us</h3><p>{OWNERS}</p></div>",
     "two": f"<div class=footer><p>{OWNERS}</p></div><div class=page-footer><p>{OWNERS}</p></div>",
 }
 
@@ -86,6 +87,12 @@ NO_FEET = {
 @pytest.mark.parametrize("body", NO_FEET.values(), ids=NO_FEET)
 def test_what_is_no_foot_stays(read_page: Read, body: str) -> None:
     assert "Floods" in read_page(f"<body>{body}")[1]
+
+
+def test_a_sidebar_in_the_text_is_of_the_text(read_page: Read) -> None:
+    sidebar = f"<div class=sidebar><p>{OWNERS}</p></div>"
+    _, text = read_page(f"<body><div><h1>Gate</h1>{TEXT}{sidebar}{TEXT}</div>")
+    assert "registered" in text
 
 
 def test_a_summary_is_left_out_where_the_whole_follows(read_page: Read) -> None:

@@ -310,11 +310,11 @@ def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Elem
     return held
 
 
-_FOOT = re.compile(r"(?:^|\s)(?:(?:site|page|main|global)-)?footer(?:$|\s)")
+_FOOT = re.compile(r"(?:^|\s)(?:(?:site|page|main|global)-)?(?:footer|sidebar)(?:$|\s)")
 
 
 def drop_foot(blocks: list[Block], keep: list[bool]) -> None:
-    """Leave out the foot of a page that a class or an id calls so, if most of the text is above."""
+    """Leave out what a class or an id calls footer or sidebar below all text, which is longer."""
     kept = list(compress(range(len(keep)), keep))
     foot = list(takewhile(lambda n: _is_in_foot(blocks[n].parent), reversed(kept)))
     if foot and 2 * sum(blocks[n].count for n in foot) < sum(blocks[n].count for n in kept):
