@@ -29,6 +29,7 @@ SHOWN = {
     "by a rule for printers": ("<style>@media print{ol{list-style:upper-alpha}}</style><ol><li>one</li></ol>", "1. one"),
     "by a sheet, over the attribute": ("<style>ol{list-style-type:upper-latin!important}</style><ol type=i><li>one</li><li value=5>five</li></ol>", "A. one\nE. five"),
     "by a style that names no counter": ("<style>ol{list-style:none}</style><ol><li>one</li></ol>", "1. one"),
+    "letters that the items ask for": ("<ol><li type=A>one</li><li type=A>two</li></ol>", "A. one\nB. two"),
     "beyond the letters": ("<ol type=a start=27><li>z and on</li></ol>", "aa. z and on"),
     "a value that is none": ("<ol><li value=x>one</li><li value=5.5>two</li></ol>", "1. one\n2. two"),
     "a menu without commands (HTML 4.4.7)": ("<menu><li>alpha</li><li>beta</li></menu>", "- alpha\n- beta"),

@@ -44,6 +44,10 @@ NO_CONTENT = {
         "<body><p>You need to enable JavaScript to run this app.</p><script src=a.js></script>",
         "empty_shell",
     ),
+    "a shell of menus that waits": (
+        f"<nav>{'<a href=/x>Guides</a> ' * 30}</nav><main><p>Loading…</p></main><script src=a.js></script>",
+        "empty_shell",
+    ),
     "a login page": (
         "<form><h1>Sign in</h1><input name=u><input type=password><a>Forgot password?</a></form>",
         "login",

@@ -424,7 +424,7 @@ class _Marks:
             return "- "
         if item not in self._numbers:
             self._number(items)
-        return f"{_counter(self._numbers[item], items)}. "
+        return f"{_counter(self._numbers[item], items, item)}. "
 
     def _number(self, items: Element) -> None:
         """Give the items of a list their numbers (HTML Standard, 4.4.5 and 4.4.8)."""
@@ -441,9 +441,9 @@ def _integer(text: str, otherwise: int) -> int:
     return int(text) if _INTEGER.fullmatch(text.strip()) else otherwise
 
 
-def _counter(number: int, items: Element) -> str:
+def _counter(number: int, items: Element, item: Element) -> str:
     """Return the number of an item as the list counts: in letters or Roman numerals, too."""
-    kind = items.get("type")
+    kind = item.get("type") or items.get("type")
     if match := _LIST_STYLE.search(items.get("style")):
         kind = {"al": "a", "la": "a", "ro": "i"}[match[2].lower()[:2]]
         kind = kind.upper() if match[1].lower() == "upper" else kind

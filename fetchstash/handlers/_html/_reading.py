@@ -36,6 +36,14 @@ MOST_CHARS = 3_000  # of content; a page that has more is what it seems to be
 FEW_CHARS = 1_500  # of content; a page that has more is no wall
 NOT_FOUND_CHARS = 800
 
+_WAITING = re.compile(
+    r"(?:(?:now |still )?loading(?: (?:content|data|page|app|application))?|please wait|"
+    r"one moment,?(?: please)?|(?:inhalt )?wird geladen|bitte warten|chargement(?: en cours)?|"
+    r"cargando|carregando|caricamento|laden|ładowanie|загрузка|yükleniyor|加载中|載入中|"
+    r"読み込み中|로딩 ?중)[\s.\u2026!。]*",
+    re.IGNORECASE,
+)
+"""What a page says in place of its text until its scripts have fetched it."""
 _NEEDS_SCRIPTS = re.compile(
     r"(?:enable|requires?|without|activate|turn on|need)[^.]{0,60}javascript|"
     r"javascript[^.]{0,60}(?:required|enabled|disabled)",
@@ -89,7 +97,8 @@ def verdict_of(content: str, whole: str, page: Page, source: str = "") -> str:
         return "soft_404"
     if few and leads_to(page):
         return "leads_on"
-    is_shell = len(whole) <= NEXT_TO_NOTHING or _NEEDS_SCRIPTS.search(whole)
+    is_waiting = _WAITING.fullmatch(content)
+    is_shell = len(whole) <= NEXT_TO_NOTHING or is_waiting or _NEEDS_SCRIPTS.search(whole)
     if few and page.scripts and is_shell:
         return "empty_shell"
     return "" if whole else "no_text"
