@@ -178,6 +178,7 @@ def told(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return "".join(map(str, changes("\n".join(old), "\n".join(new)))).splitlines()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
