@@ -58,6 +58,7 @@ INCOMPLETE = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("answer", "reason"), INCOMPLETE.values(), ids=INCOMPLETE)
 async def test_a_body_that_is_not_whole_is_never_passed_off_as_whole(
     site: Site, fetch: Fetch, answer: bytes, reason: str
@@ -111,6 +112,7 @@ FIRST_PARTS = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("answer", "limit", "size"), FIRST_PARTS.values(), ids=FIRST_PARTS)
 async def test_a_body_over_a_limit_keeps_its_first_part(
     site: Site, fetch: Fetch, answer: bytes, limit: str, size: int | None
@@ -407,6 +409,7 @@ def test_a_coding_is_decoded_from_pieces_of_any_size(
     assert decode(header, encode(text), chunk) == text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
 def test_a_coding_that_ends_too_soon_is_broken(
     header: str, encode: Callable[[bytes], bytes]
@@ -447,6 +450,7 @@ def test_two_codings_are_decoded_in_reverse_order() -> None:
     assert decode("br, gzip", gzip.compress(brotli.compress(TEXT, quality=5))) == TEXT
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("header", "names"),
     [

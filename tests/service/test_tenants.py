@@ -142,6 +142,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("read", READS)
 async def test_foreign_expired_and_guessed_references_are_answered_alike_by_the_same_work(
     tmp_path: Path, web: Web, read: str
@@ -186,6 +187,7 @@ def forms_of(ref: str, url: str) -> list[str]:
     return [ref, ref.upper(), ref[:half], *changed, *longer, *places]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("read", [name for name in READS if name != "completion"])
 async def test_no_form_of_a_reference_leads_to_what_another_tenant_keeps(
     settings: Settings, web: Web, read: str

@@ -115,6 +115,7 @@ async def test_a_token_of_ours_is_let_in_until_it_is_revoked_or_its_time_is_over
         assert_nothing_served(await ask(other.text))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer ", "Basic {token}", "{token}", "bearer\t{token}"]
 )
@@ -133,6 +134,7 @@ async def test_a_header_without_a_bearer_token_counts_as_none(
         assert_nothing_served(await http.post("/mcp", json=LIST, headers=two), error="")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "token",
     [b"\xff", b"\xc3\xa9.\xc3\xa9.\xc3\xa9", b"." * 7_000, b"a b", b"fstash_\xff", b"e30.e30.e30"],

@@ -34,6 +34,7 @@ def strays(folder: Path) -> list[str]:
     return [path.name for kind in ("raw", "text", "spool") for path in (folder / kind).iterdir()]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "code",
     [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT],
@@ -326,6 +327,7 @@ async def test_a_preview_of_the_first_version_is_read(
     await migrated.aclose()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", ["moved", "deleted"])
 @pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced", "committed"])
 async def test_a_put_that_loses_its_folder_on_the_way_is_not_acknowledged(

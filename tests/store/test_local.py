@@ -53,6 +53,7 @@ async def test_everything_is_for_this_user_alone_whatever_the_umask(
     assert {name: oct(mode) for name, mode in modes.items() if mode not in (0o700, 0o600)} == {}
 
 
+@pytest.mark.whole
 @posix
 @pytest.mark.parametrize("name", ["raw", "text", "spool", "catalog.db", "lock", "in-use"])
 async def test_a_symbolic_link_in_the_folder_is_refused(
