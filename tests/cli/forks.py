@@ -5,6 +5,7 @@ As a program it is that process: it takes orders from the socket that is its std
 
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -25,7 +26,10 @@ from fetchstash.text import tokens
 _MODULES = """
 fetchstash.fetch fetchstash.handlers fetchstash.render fetchstash.stash fetchstash.store
 fetchstash.server.tools anyio._backends._asyncio httpcore2 httpx2 platformdirs re2
+fetchstash.service.access fetchstash.service._serve
 """.split()  # noqa: SIM905 - names read better so
+_OF_EXTRAS = ("psycopg", "psycopg_pool", "obstore")
+"""What a team's store needs, where it is installed."""
 _SECONDS = 60
 
 
@@ -104,7 +108,7 @@ def _exactly(orders: socket.socket, size: int) -> bytes:
 def _serve() -> None:
     """Fork for each order. A child leaves this function, and runs the command."""
     orders = socket.socket(fileno=0)
-    for name in _MODULES:
+    for name in (*_MODULES, *filter(importlib.util.find_spec, _OF_EXTRAS)):
         importlib.import_module(name)
     context = click.Context(commands)
     for name in commands.list_commands(context):
