@@ -303,6 +303,13 @@ def test_readme_compares_by_the_rows_that_the_comparison_printed() -> None:
     assert tables.with_peers(shown, made) == shown
 
 
+def test_the_changes_to_come_say_each_thing_once_in_one_screen() -> None:
+    unreleased = (ROOT / "CHANGELOG.md").read_text().split("(unreleased)\n")[-1].split("\n## ")[0]
+    leads = re.findall(r"^- \*\*(.+?)\*\*", unreleased, re.MULTILINE)
+    assert len(unreleased.splitlines()) <= 60
+    assert len(leads) == len(set(leads))
+
+
 def test_readme_has_a_line_to_install_for_each_host_and_at_most_150_lines() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.count("\n") <= 150

@@ -217,7 +217,7 @@ class CatalogReads(ArtifactStore):
             return rows.url_keys(db)
 
     def _find(self, ref_or_url: str) -> rows.Row:
-        """Return the row of an artifact; under a URL only if it is whole."""
+        """Return the row of an artifact. A URL finds only a row whose contents are all there."""
         ref_or_url = ref_or_url.strip()
         if is_ref(ref_or_url):
             try:

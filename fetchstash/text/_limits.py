@@ -274,7 +274,10 @@ class ViewLimits:
         return utf8_length if self.count_bytes else len
 
     def max_chars(self, asked: int | None, default: int) -> int:
-        """Return the limit of a body as applied. Raises BadArgument below 200."""
+        """Return how long a text may be: what was asked for, or the default, up to the ceiling.
+
+        Raises BadArgument below ``MIN_MAX_CHARS``.
+        """
         if asked is not None and asked < MIN_MAX_CHARS:
             what = f"The least is {MIN_MAX_CHARS} characters, and {asked:,} were asked for."
             raise BadArgument(what, "Ask for more, or leave the limit out.")

@@ -25,6 +25,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "llms.txt": lambda _: tables.llms_txt(read),
     "docs/recipes.md": recipes.run_again,
     "docs/terminal.svg": lambda _: recording.picture(read("docs/recipes.md")),
+    "deploy/registries/manifest.json": tables.with_tools,
     "docs/reference.md": lambda _: surface.reference(),
     "tests/surface.txt": lambda _: surface.lines(),
 }

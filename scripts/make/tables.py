@@ -1,8 +1,9 @@
-"""The parts of pages that are written from the code: settings, formats, the table of peers.
+"""The parts of files that are written from the code: settings, formats, tools, the peers.
 
 Each function takes the text of a page, and returns it with its part between the marks made anew.
 """
 
+import json
 import re
 import textwrap
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from itertools import groupby
 
 import yaml
 
-from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, toml_value
+from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, load, toml_value
 from fetchstash.handlers._contract import Format
 from fetchstash.handlers._registry import built_in, handler_of, words
+from fetchstash.server.tools import tool_specs
 
 BEGIN, END = "<!-- scripts/make/renew.py writes this -->\n", "<!-- until here -->\n"
 DOCS = "https://raw.githubusercontent.com/fetchstash/fetchstash/main"
@@ -45,6 +47,13 @@ def wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(
         text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def with_tools(manifest: str) -> str:
+    """Return the manifest of the bundle for Claude Desktop with the tools as they are now."""
+    tools = [{"name": spec.name, "description": spec.description} for spec in tool_specs(load({}))]
+    text = json.dumps(json.loads(manifest) | {"tools": tools}, indent=2, ensure_ascii=False)
+    return f"{text}\n"
 
 
 def with_settings(page: str) -> str:

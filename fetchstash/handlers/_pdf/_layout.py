@@ -525,7 +525,7 @@ def _gutter(runs: Sequence[Box]) -> float | None:
 def widest_gap(
     places: Iterable[float], least: float, is_free: Callable[[float], bool]
 ) -> float | None:
-    """Return the middle of the widest gap between places, of at least ``least``, that is free."""
+    """Return the middle of the widest free gap between two places, of at least ``least``."""
     gaps = sorted(pairwise(sorted(set(places))), key=lambda gap: gap[0] - gap[1])
     middles = ((start + end) / 2 for start, end in gaps if end - start >= least)
     return next(filter(is_free, middles), None)
