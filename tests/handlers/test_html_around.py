@@ -126,6 +126,18 @@ def test_a_post_stays_that_the_next_one_quotes(read_page: Read) -> None:
     assert f"\n{SENTENCES[2]}" in text
 
 
+def test_a_quotation_of_a_post_above_is_left_out(read_page: Read) -> None:
+    said = (SENTENCES[0], SENTENCES[1], SENTENCES[2])
+    posts = "".join(
+        f"<div><h3>Re: The gate</h3><p>{who}:</p><p>{s}</p></div>"
+        for who, s in zip("abc", said, strict=True)
+    )
+    quote = f"<div><h3>Re: The gate</h3><p>d:</p><blockquote><p>{said[1]}</p></blockquote><p>{SENTENCES[4]}</p></div>"
+    _, text = read_page(f"<main><h1>The gate</h1>{posts}{quote}</main>")
+    assert text.count(said[1]) == 1
+    assert SENTENCES[4] in text
+
+
 def test_what_two_members_of_one_name_say_alike_is_said_of_each(read_page: Read) -> None:
     same = f"<dl><dt>Parameters:</dt><dd>{SENTENCES[1]}</dd></dl>"
     members = "".join(

@@ -460,7 +460,8 @@ def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
         words = sum(blocks[number].count for number in copied)
         is_menu = 2 * sum(blocks[number].linked for number in copied) >= words
         heading, other = under[at], under[above]
-        is_whole = heading == other or kept[at - 1] == heading or kept[at] == heading
+        is_quoted = any(around.tag == "blockquote" for around in blocks[kept[at]].containers)
+        is_whole = is_quoted or heading in {other, kept[at], kept[at - 1]}
         is_of_same = not has_code and (
             words >= MANY_COPIED or (is_whole and blocks[heading].words == blocks[other].words)
         )
