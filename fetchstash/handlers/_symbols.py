@@ -63,7 +63,7 @@ _FONTS = {
 }
 _NAMES = re.compile(r"(symbol|wingdings[23]?|webdings)(?:mt|regular|std)?")
 _PLAIN = re.compile(r"[\s_-]+")
-_PRIVATE = re.compile("[\uf020-\uf0ff]")
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
 # A sign by itself: PowerPoint stores the arrow that replaces "-->" as "à" (U+00E0 in Wingdings).
 _LONE = re.compile(r"(?<!\w)[\xa1-\xff\uf020-\uf0ff](?!\w)")
 # Bullets that say something about their item; all others only show that it is one.
@@ -90,7 +90,7 @@ def seen_lone(text: str, font: str) -> str:
 
 
 def without_private(text: str) -> str:
-    """Return ``text`` with the codes of an unknown symbol font by number."""
+    """Return ``text`` with private-use characters, codes of an unknown font, by number."""
     if text.isascii():
         return text
     return _PRIVATE.sub(lambda sign: _numbered(ord(sign[0])), text)

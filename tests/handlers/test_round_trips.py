@@ -91,6 +91,9 @@ def form(name: str) -> str:
 
 
 COMMENT = f'<w:comment w:id="1" w:author="Bob" w:initials="B">{paragraph("Really so?")}</w:comment>'
+TARGET = p(
+    '<w:bookmarkStart w:id="1" w:name="_Ref1"/>', run("Table 2"), '<w:bookmarkEnd w:id="1"/>'
+)
 DOCUMENTS: Mapping[str, bytes] = {
     "headings": word(paragraph("Big", "Titel") + paragraph("One", "H1") + paragraph("Text here.")),
     "lists": word(
@@ -101,7 +104,7 @@ DOCUMENTS: Mapping[str, bytes] = {
         table(["A", table(["x", "y"]) + paragraph("end")], ["B", "C"]) + paragraph("z")
     ),
     "link": word(FIELDS["link"][0] + paragraph("more")),
-    "reference": word(FIELDS["reference"][0] + paragraph("more")),
+    "reference": word(FIELDS["reference"][0] + TARGET),
     "forms": word(form("ticked") + form("not ticked") + form("an entry")),
     "signs": word(p(sym("Wingdings", "F0FC"), run(" passed; "), sym("Symbol", "F0B3"), run(" 5"))),
     "letters": word(item("x", 3) + item("a", 3, 1) + item("b", 3, 1) + item("y", 3)),

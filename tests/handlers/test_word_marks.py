@@ -26,7 +26,7 @@ from tests.handlers.test_docx import NUMBERING, STYLES, W, docx, item, paragraph
         ("\uf0f0", "Symbol", "[symbol F0F0]"),  # Apple's mark
         ("\uf0a7\u00a0x", "", "[symbol F0A7]\u00a0x"),
         ("\uf041", "Cloister Black", "[symbol F041]"),
-        ("\ue000", "", "\ue000"),  # of no symbol font
+        ("\ue012 \uf8ff", "", "[symbol E012] [symbol F8FF]"),  # of OpenSymbol, and Apple's mark
     ],
 )
 def test_a_character_of_a_symbol_font_is_what_that_font_draws(
