@@ -209,7 +209,11 @@ def _run(node: Node) -> str:
         unicodedata.normalize("NFKC", char) if "\U0001d400" <= char <= "\U0001d7ff" else char
         for char in raw
     )
-    properties = (inner for child in node.iter() if child.tag == "rPr" for inner in child.iter())
+    properties = (
+        inner
+        for child in node.iter()
+        for inner in (child.iter() if child.tag == "rPr" else [child])
+    )  # Word's reader takes no notice of rPr itself
     is_text = any(inner.tag == "nor" for inner in properties)
     return prose(text) if is_text and text.strip() else text.translate(_ESCAPED)
 

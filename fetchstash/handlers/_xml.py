@@ -25,7 +25,13 @@ Tag = tuple[str, Callable[[str], str]]
 
 
 class XmlReader(Protocol):
-    """Takes the events; names come without prefixes."""
+    """Takes the events; names come without prefixes.
+
+    ``unread`` are frequent elements that say nothing to the reader, though others in them may:
+    two of three elements of a presentation are such, and each call would cost a microsecond.
+    """
+
+    unread: frozenset[str] = frozenset()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Take a start tag; attributes keep their prefixes (see ``attribute``)."""
@@ -40,11 +46,19 @@ class XmlReader(Protocol):
 
 
 class _LocalNames(dict[str, str]):
-    """Names without their prefixes, each cut once; expat keeps each name of a document as well."""
+    """Names without their prefixes, each cut once; expat keeps each name of a document as well.
+
+    Those of unread elements are "".
+    """
+
+    def __init__(self, unread: frozenset[str]) -> None:
+        super().__init__()
+        self._unread = unread
 
     def __missing__(self, name: str) -> str:
-        local = self[name] = name[name.find(":") + 1 :]
-        return local
+        local = name[name.find(":") + 1 :]
+        self[name] = "" if local in self._unread else local
+        return self[name]
 
 
 def walk(
@@ -59,7 +73,7 @@ def walk(
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
     depth = size = 0
-    names = _LocalNames()
+    names = _LocalNames(reader.unread)
     take_start, take_end = reader.start, reader.end
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -67,12 +81,14 @@ def walk(
         depth += 1
         if depth > _MAX_DEPTH:
             raise Reason.XML_DEPTH.error(limit=_MAX_DEPTH)
-        take_start(names[name], attributes)
+        if local := names[name]:
+            take_start(local, attributes)
 
     def end(name: str) -> None:
         nonlocal depth
         depth -= 1
-        take_end(names[name])
+        if local := names[name]:
+            take_end(local)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

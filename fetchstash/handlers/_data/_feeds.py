@@ -23,7 +23,7 @@ from fetchstash.handlers._dates import moment
 from fetchstash.handlers._leads import absolute
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading
-from fetchstash.handlers._xml import XmlRepair, attribute, walk
+from fetchstash.handlers._xml import XmlReader, XmlRepair, attribute, walk
 from fetchstash.text import clip, counted
 from fetchstash.text.untyped import as_objects, is_array, is_object
 
@@ -245,7 +245,7 @@ class FeedHandler(XmlHandler):
             writer.finish(extracted, repair.summary())
 
 
-class _FeedReader:
+class _FeedReader(XmlReader):
     """Collects complete entries and the facts of the feed, which came from ``url``."""
 
     def __init__(self, url: str) -> None:

@@ -311,9 +311,10 @@ def _spanned_cells(container: Zip, entry: Entry, hidden: Hidden) -> int:
         hidden.look(text)
         if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
             raise DataReason.SHEET_ROW.error(limit=_MAX_ROW)
-        for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():
-            columns.add(column)
-            rows.add(row)
+        if entry.size <= _SCANNED_BYTES and (cells := _CELL.findall(text)):
+            of_cells = zip(*cells, strict=True)  # a third of the time of a loop
+            columns.update(next(of_cells))
+            rows.update(next(of_cells))
     if not columns:
         return 0
     across = [column_index(name.decode()) for name in columns]

@@ -21,7 +21,7 @@ from fetchstash.handlers._data._json_values import has_long_lines
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts, bounded
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._xml import XmlRepair, walk
+from fetchstash.handlers._xml import XmlReader, XmlRepair, walk
 from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
 
@@ -71,7 +71,7 @@ def _tree(source: Path, charset: str) -> ET.Element:
     return document
 
 
-class _Reader:
+class _Reader(XmlReader):
     """Builds the tree."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import learn_metadata, number
 from fetchstash.handlers._parts import Beside, BesideParts, Streamed
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._xml import Node, attribute
+from fetchstash.handlers._xml import Node, XmlReader, attribute
 from fetchstash.handlers._zip import Members, Zip
 
 _MAX_CHAPTER = 16 * 1024 * 1024
@@ -185,7 +185,7 @@ class XmlTextHandler(Streamed):
         yield from prose.end()
 
 
-class _Reader:
+class _Reader(XmlReader):
     """Writes sections, paragraphs, lists and tables into ``prose``."""
 
     def __init__(self, prose: Prose) -> None:

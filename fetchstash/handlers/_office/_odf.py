@@ -26,7 +26,7 @@ from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, numeral, read_prose
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._symbols import seen
-from fetchstash.handlers._xml import Node, attribute
+from fetchstash.handlers._xml import Node, XmlReader, attribute
 from fetchstash.handlers._zip import MAX_MEMBER, Members, Zip
 
 _MAX_MARGINS = 200
@@ -43,6 +43,14 @@ _INLINE = {
     *("annotation-end", "fieldmark", "param", "drop-down", "label"),
 }
 _STYLES = {"automatic-styles", "font-face-decls"}  # what content.xml holds beside its body
+_UNREAD = frozenset(
+    {
+        *("list-level-properties", "list-level-label-alignment", "graphic-properties"),
+        *("paragraph-properties", "tab-stops", "tab-stop", "equation", "enhanced-geometry"),
+        *("handle", "table-column", "table-cell-properties", "table-row-properties"),
+        "soft-page-break",
+    }
+)
 # Shapes of drawings (section 10.3), which have places as frames do; of a group they stand within.
 _SHAPES = {
     *("frame", "custom-shape", "rect", "ellipse", "circle", "line", "polyline", "polygon"),
@@ -163,8 +171,10 @@ class _List:
     is_continued: bool = False
 
 
-class _Reader:
+class _Reader(XmlReader):
     """Writes the text of content.xml into ``prose``."""
+
+    unread = _UNREAD
 
     def __init__(self, prose: Prose, beside: Beside, members: Members) -> None:
         self.slides = Slides(prose)

@@ -151,14 +151,10 @@ def embedded(program: str, part: str) -> str:
 class TextReader(XmlReader):
     """Base of the readers of texts: a subclass takes their elements, and the text itself.
 
-    Formulas become LaTeX; ``skipped`` are elements that hold no text of the document. ``unread``
-    are frequent elements that say nothing to the reader, though others in them may: two of three
-    elements of a presentation are such, and each took six microseconds to be compared with all
-    that is read.
+    Formulas become LaTeX; ``skipped`` are elements that hold no text of the document.
     """
 
     skipped: frozenset[str]
-    unread: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self._skipping = 0
@@ -171,8 +167,6 @@ class TextReader(XmlReader):
             self._formula.start(name, attributes)
         elif self._skipping or name in self.skipped:
             self._skipping += 1
-        elif name in self.unread:
-            pass
         elif name in _TEXTS:
             self._in_text = True
         elif name == "oMath":
@@ -189,8 +183,6 @@ class TextReader(XmlReader):
                 self.formula(latex_of(self._formula.root))
         elif self._skipping:
             self._skipping -= 1
-        elif name in self.unread:
-            pass
         elif name in _TEXTS:
             self._in_text = False
         else:
