@@ -43,6 +43,11 @@ _INLINE = {
     *("annotation-end", "fieldmark", "param", "drop-down", "label"),
 }
 _STYLES = {"automatic-styles", "font-face-decls"}  # what content.xml holds beside its body
+_BLOCKS = {
+    *("list", "list-item", "list-header", "table", "table-row", "table-cell", "page", "frame"),
+    *("covered-table-cell", "image", "title", "desc", "object", "object-ole", "annotation"),
+    *("creator", "date", "notes"),
+}
 _UNREAD = frozenset(
     {
         *("list-level-properties", "list-level-label-alignment", "graphic-properties"),
@@ -56,6 +61,13 @@ _SHAPES = {
     *("frame", "custom-shape", "rect", "ellipse", "circle", "line", "polyline", "polygon"),
     *("path", "regular-polygon", "connector", "caption", "control", "measure", "g"),
 }
+# The elements whose ends say something.
+_ENDS = {
+    *("p", "h", "a", "span", "fieldmark", "drop-down", "tracked-changes", "list", "table", "page"),
+    *("table-cell", "covered-table-cell", "title", "desc", "annotation", "creator", "date"),
+    *("notes", "note", *_STYLES, *_SHAPES),
+}
+_PLAIN_STYLE = TextStyle()
 # Frames that repeat on every slide, and the picture of a slide on the page of its notes.
 _FURNITURE = {"page-number", "header", "footer", "date-time", "page"}
 _MAX_GROUPS = 20
@@ -133,6 +145,9 @@ class _Paragraph:
     def start_span(self, style: TextStyle) -> None:
         """Let text look as this style has it; what it does not say is as before."""
         around = self.worn[-1]
+        if style == _PLAIN_STYLE:
+            self.worn.append(around)
+            return
         self.worn.append(
             TextStyle(
                 look=style.look or around.look,
@@ -291,6 +306,8 @@ class _Reader(XmlReader):
         is_first_in_frame = frame is not None and frame.is_empty
         if frame:
             frame.is_empty = False
+        if name not in _BLOCKS:  # compared one after the other below
+            return
         match name:
             case "list":
                 self._start_list(get)
@@ -394,6 +411,8 @@ class _Reader(XmlReader):
         if self._skipping:
             self._skipping -= 1
             return
+        if name not in _ENDS:
+            return
         match name:
             case "p" | "h" if self._paragraphs:
                 self._write(self._paragraphs.pop())
@@ -432,10 +451,8 @@ class _Reader(XmlReader):
                 self._in_notes = False
             case "note":
                 self._note = ""
-            case _ if name in _SHAPES:
-                self._end_shape(name)
             case _:
-                pass
+                self._end_shape(name)
 
     def _end_shape(self, name: str) -> None:
         if name == "frame" and self._frames:
