@@ -121,8 +121,9 @@ class Extracted:
     ``parts`` is consumed once, in order; None: the document has no text (an image, a binary). Call
     ``learn`` at any time before the last part: ``facts`` are read after it. The outline in
     ``facts`` is the document's own (bookmarks); headings in the text go with their part.
-    ``left_out`` is what the text leaves out, as the path "left_out" gives it: kept if it is short,
-    so that searching it reads no document again.
+    ``left_out`` is what the text leaves out, to be searched: the words and addresses that the path
+    "left_out" shows, on as many lines. It is kept if it is short, so that searching it reads no
+    document again.
     """
 
     parts: Iterable[Part] | None

@@ -66,8 +66,9 @@ class Ranges:
 
     ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the
     last at the end of the text. ``preview`` is what the handler would show where the whole
-    fits (without text: the document's own). ``left_out`` is what the text leaves out, where that is
-    short enough to be kept ("": the handler reads it out of the document again).
+    fits (without text: the document's own). ``left_out`` is what the text leaves out, to be
+    searched, where that is short enough to be kept ("": the handler reads it out of the document
+    again).
     """
 
     pages: tuple[int, ...] = ()

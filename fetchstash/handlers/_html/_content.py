@@ -67,24 +67,20 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
             if element in shown:
                 break  # with all that is around it
             shown.add(element)
-
-    @cache
-    def story(element: Element | None) -> Element | None:
-        if element is None or element in shown or not shown:
-            return None
-        return story(element.parent) or (element if element.tag == "article" else None)
-
-    @cache
-    def region(element: Element | None) -> str:
-        if element is None:
-            return "other"
-        return _named(groups(element)) or region(element.parent)
-
-    sizes: Counter[str] = Counter()
-    stories = {story(block.parent) for block in gone if block.level} - {None}
+    region: dict[Element | None, str] = {None: "other"}
+    story: dict[Element | None, Element | None] = {None: None}
     for block in gone:
-        if story(block.parent) not in stories:
-            sizes[region(block.parent)] += len(block.words)
+        if block.parent not in region:
+            for element in _repairs.new_around(block.parent, region):
+                around = element.parent
+                region[element] = _named(groups(element)) or region[around]
+                is_story = element.tag == "article" and element not in shown and bool(shown)
+                story[element] = story[around] or (element if is_story else None)
+    sizes: Counter[str] = Counter()
+    stories = {story[block.parent] for block in gone if block.level} - {None}
+    for block in gone:
+        if story[block.parent] not in stories:
+            sizes[region[block.parent]] += len(block.words)
     named = [f"{name} {size:,}" for name, size in sizes.most_common(MAX_REGIONS)]
     named += [f"{STORIES} {len(stories):,}"] if stories else []
     return sum(len(block.words) for block in gone), ", ".join(named)

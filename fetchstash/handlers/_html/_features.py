@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element
-from fetchstash.handlers._html._repairs import Place, by_rules, places
+from fetchstash.handlers._html._repairs import Place, by_rules, new_around, places
 
 if TYPE_CHECKING:
     import re2
@@ -315,16 +315,13 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
     """Return for each element around a block its span."""
     spans: dict[Element, _Span] = {}
     outside = _Span(-1, -1, -1, (FAR,) * len(_NEAR))
-
-    def begin(element: Element, number: int) -> _Span:
-        if element not in spans:
-            above = begin(element.parent, number) if element.parent is not None else outside
-            distances = _inner(above.distances, groups(element))
-            spans[element] = _Span(number, number, above.depth + 1, distances)
-        return spans[element]
-
     for number, block in enumerate(blocks):
-        begin(block.parent, number).last = number
+        if block.parent not in spans:
+            for element in new_around(block.parent, spans):
+                above = outside if element.parent is None else spans[element.parent]
+                distances = _inner(above.distances, groups(element))
+                spans[element] = _Span(number, number, above.depth + 1, distances)
+        spans[block.parent].last = number
     for element, span in reversed(spans.items()):  # children come before their parent
         if element.parent is not None:
             around = spans[element.parent]

@@ -5,7 +5,7 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain, compress, groupby, islice, pairwise, takewhile
 from typing import NamedTuple
@@ -51,12 +51,12 @@ _NOWHERE = Place(chrome=False, content=False, fixed=False)
 
 def places(blocks: Sequence[Block], *, by_name: bool = False) -> list[Place]:
     """Return where each block stands. ``by_name``: a class or an id may say "footer", too."""
-
-    def of(element: Element | None) -> Place:
-        return _NOWHERE if element is None else _inside(element, place(element.parent), by_name)
-
-    place = cache(of)
-    return [place(block.parent) for block in blocks]
+    known: dict[Element | None, Place] = {None: _NOWHERE}
+    for block in blocks:
+        if block.parent not in known:
+            for element in new_around(block.parent, known):
+                known[element] = _inside(element, known[element.parent], by_name)
+    return [known[block.parent] for block in blocks]
 
 
 def _inside(element: Element, around: Place, by_name: bool) -> Place:
@@ -282,9 +282,11 @@ def drop_menus(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def _has_name(name: re.Pattern[str], element: Element) -> bool:
-    get = element.attributes.get
-    ids = "" if name is _BAR else get("id", "")  # a heading on menus has the id "nav"
-    classes = get("class", "")
+    attributes = element.attributes
+    if not attributes:
+        return False
+    ids = "" if name is _BAR else attributes.get("id", "")  # a heading on menus has the id "nav"
+    classes = attributes.get("class", "")
     return bool(classes or ids) and _is_in(name, f"{classes} {ids}")
 
 
@@ -295,19 +297,28 @@ def _is_in(name: re.Pattern[str], names: str) -> bool:
 
 def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Element, list[int]]:
     """Return the numbers of the blocks in each element that is meant."""
-
-    def those_around(element: Element | None) -> tuple[Element, ...]:
-        if element is None:
-            return ()
-        around = meant(element.parent)
-        return (element, *around) if is_meant(element) else around
-
-    meant = cache(those_around)
+    meant: dict[Element | None, tuple[Element, ...]] = {None: ()}  # those around an element
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
-        for element in meant(block.parent):
+        parent = block.parent
+        if parent not in meant:
+            for element in new_around(parent, meant):
+                around = meant[element.parent]
+                meant[element] = (element, *around) if is_meant(element) else around
+        for element in meant[parent]:
             held[element].append(number)
     return held
+
+
+def new_around(element: Element, known: Container[Element | None]) -> list[Element]:
+    """Return an element and those around it that are not known yet, the outermost first."""
+    new: list[Element] = []
+    around: Element | None = element
+    while around is not None and around not in known:
+        new.append(around)
+        around = around.parent
+    new.reverse()
+    return new
 
 
 _FOOT = re.compile(r"(?:^|\s)(?:(?:site|page|main|global)-)?(?:footer|sidebar)(?:$|\s)")
