@@ -105,6 +105,7 @@ class StyleSheet:
         self._size = max(size, 1)
         self._spare, self._steps = MAX_SELECTOR_COST, MAX_STEPS
         self._depth = cache(depth)
+        self._count = cache(lambda compound: len(select(compound)))
         self._entries: dict[str, list[_Entry]] = {}
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
@@ -154,10 +155,13 @@ class StyleSheet:
                 classes = self._keep_spaces if said[1] else self._unselectable
                 classes.update(_LAST_CLASS.findall(rule.selectors))
 
+    @property
+    def says_code(self) -> bool:
+        """Whether rules make elements of some classes code, or numbers of its lines."""
+        return bool(self._keep_spaces or self._unselectable)
+
     def of_code(self, tag: str, classes: str) -> str:
         """Return the declarations that make an element code, or the number of a line of code."""
-        if not (self._keep_spaces or self._unselectable):
-            return ""
         own = set(classes.split())
         keeps = tag == "div" and not own.isdisjoint(self._keep_spaces)
         says = "white-space:pre;" if keeps else ""
@@ -323,8 +327,8 @@ class StyleSheet:
     def _is_slow(self, entry: _Entry) -> bool:
         """Return whether a selector may take more steps than are left; else take them off."""
         names = "".join(name[0] + re.escape(name[1:]) for name in entry.names)
-        last = self._select(f"{entry.tag}{names}" or "*")
-        steps = _worst(entry.selector, self._depth(), self._size) * (len(last) or self._size)
+        last = self._count(f"{entry.tag}{names}" or "*")
+        steps = _worst(entry.selector, self._depth(), self._size) * (last or self._size)
         if steps > self._steps:
             return True
         self._steps -= steps

@@ -112,6 +112,8 @@ def write(signs: list[Element], media: list[Element]) -> int:
     holders: dict[Element, None] = {}
     for sign in signs[:MAX_SIGNS]:
         holder = _holder(sign)
+        if holder.tag not in _CELLS and _control(sign):
+            continue  # that is never lacking
         if word := _word(sign, holder):
             pending[sign] = word
             holders[holder] = None
@@ -145,9 +147,6 @@ def write(signs: list[Element], media: list[Element]) -> int:
 
 def _word(sign: Element, holder: Element) -> str:
     if sign.tag == "img":
-        around = sign.parent
-        if around is not None and around.tag in _CONTROLS and holder.tag not in _CELLS:
-            return ""  # that is never lacking
         word = _of_picture(sign, holder)
         return "" if word and shown(sign) else word
     if sign.tag != "button":
@@ -167,6 +166,16 @@ def _of_picture(image: Element, holder: Element) -> str:
         return ""
     name = image.get("src").partition("?")[0].rpartition("/")[2].partition(".")[0]
     return drawn(name) if holder.tag in _CELLS else ""
+
+
+def _control(sign: Element) -> str:
+    """Return the tag of the control around a sign, "" if there is none."""
+    around = sign.parent
+    while around is not None:
+        if around.tag in _CONTROLS:
+            return around.tag
+        around = around.parent
+    return ""
 
 
 def _holder(sign: Element) -> Element:
@@ -195,8 +204,8 @@ def _is_lacking(
     sign: Element, word: str, holder: Element, words: str, nodes: list[Node], number: int
 ) -> bool:
     """Return whether what stands around a sign is empty or broken without its word."""
-    control = next((e.tag for e in sign.outward() if e.tag in _CONTROLS and e is not sign), "")
-    if control and (words or holder.tag not in _CELLS):
+    control = _control(sign)
+    if control and words:
         return False
     if control == "a" and not _SAYS_WHETHER.match(word):
         return False

@@ -39,6 +39,7 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
+_UNREAD = ", ".join(sorted(_NEVER_READ))
 _FIELDS = names("input select textarea meter progress")
 """Elements that part the words around them."""
 _DRAWINGS = names("svg canvas object")
@@ -297,7 +298,8 @@ class _Copy:
     def run(self, paints: Paint) -> None:
         """Copy the body without recursion: the source decides how deep it is."""
         pending: list[tuple[LexborNode | None, Element, Paint]] = []
-        parent = self._page.body
+        parent, has_tex = self._page.body, self._page.has_tex
+        says_code = self._sheet.says_code
         node = self._body.child
         while node is not None or pending:
             if node is None:
@@ -305,7 +307,11 @@ class _Copy:
                 continue
             kind = node.tag_id
             if kind == _TEXT:
-                self._add_text(node.text_content or "", parent, paints)
+                text = node.text_content or ""
+                if paints is self._seen_paint and not has_tex:
+                    parent.children.append(text)
+                else:
+                    self._add_text(text, parent, paints)
             elif kind != _COMMENT and (tag := node.tag):
                 if tag not in _NEVER_READ:
                     attributes = _attributes(node)
@@ -327,10 +333,10 @@ class _Copy:
                                 element.tag = tag = _tag_by_role(element)
                             elif tag == "menu" and node.css_first(_COMMANDS) is None:
                                 element.tag = tag = "ul"
-                            if "class" in attributes and (
-                                said := self._sheet.of_code(tag, attributes["class"])
-                            ):
-                                attributes["style"] = said + attributes.get("style", "")
+                            if says_code and "class" in attributes:
+                                said = self._sheet.of_code(tag, attributes["class"])
+                                if said:
+                                    attributes["style"] = said + attributes.get("style", "")
                             if tag in _COUNTED:
                                 self._count(element, node.mem_id)
                             if not parent.holds_blocks and tag in BLOCKS:
@@ -681,12 +687,8 @@ def _last_item(items: Element) -> Element:
 
 def _readable(node: "LexborNode") -> int:
     """Return the characters of text in an element, without scripts and styles."""
-    texts = (child for child in node.traverse(include_text=True) if child.tag_id == _TEXT)
-    return sum(
-        len(text.text_content or "")
-        for text in texts
-        if (around := text.parent) is None or around.tag not in _NEVER_READ
-    )
+    unread = sum(len(inside.text(deep=False)) for inside in node.css(_UNREAD))
+    return len(node.text(deep=True)) - unread
 
 
 def _shown_in(tag: str, kind: str, node: "LexborNode", attributes: dict[str, str]) -> str:
