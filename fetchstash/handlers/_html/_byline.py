@@ -306,13 +306,16 @@ def _article_below(blocks: Sequence[Block]) -> set[Element]:
     return set(next(iter(articles)).outward()) if len(articles) == 1 else set()
 
 
+_MARKING = frozenset(("itemprop", "rel"))
+
+
 def _is_marked(block: Block) -> bool:
     """Return whether an element in or around a block has microdata, or is a link to an author."""
-    around = block.parent.nearest(2)
-    return any(
-        "itemprop" in element.attributes or "rel" in element.attributes or element.tag == "time"
-        for element in (*around, *elements_in(block.nodes))
-    )
+    for element in (*block.parent.nearest(2), *elements_in(block.nodes)):
+        attributes = element.attributes
+        if element.tag == "time" or (attributes and not _MARKING.isdisjoint(attributes)):
+            return True
+    return False
 
 
 class _Place:

@@ -222,9 +222,12 @@ Node = Element | str
 
 def elements_in(nodes: Iterable[Node]) -> Iterator[Element]:
     """Yield all elements among and inside of nodes, in document order."""
-    for node in nodes:
+    pending = [*nodes][::-1]
+    while pending:
+        node = pending.pop()
         if not isinstance(node, str):
-            yield from node.subtree()
+            yield node
+            pending += node.children[::-1]
 
 
 MAX_SOURCE_CHARS = 16_000_000

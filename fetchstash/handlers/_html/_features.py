@@ -207,9 +207,12 @@ def features(blocks: list[Block]) -> tuple[list[Row], Row]:
         ]
         row += landmarks[number]
         for first, last in edges:
-            row.append(
-                max(number - first, -_MOST) if number < first else min(max(number - last, 0), _MOST)
-            )
+            if first <= number <= last:
+                row.append(0)
+            else:
+                row.append(
+                    max(number - first, -_MOST) if number < first else min(number - last, _MOST)
+                )
         row += no_title
         row += around[parent]
         row += (
@@ -338,12 +341,12 @@ def _lists(spans: dict[Element, _Span], sums: _Sums) -> dict[Element | None, Row
     """
     words, linked, links = sums.words, sums.linked, sums.links
     alike: defaultdict[Kind, list[_Span]] = defaultdict(list)
-    for element, span in spans.items():
-        alike[kind_of(element)].append(span)
+    kinds = [kind_of(element) for element in spans]
+    for kind, span in zip(kinds, spans.values(), strict=True):
+        alike[kind].append(span)
     rows: dict[Element | None, Row] = {None: _NO_LIST}
     known: dict[Kind, Row] = {}
-    for element in spans:  # a parent comes before its children
-        key = kind_of(element)
+    for element, key in zip(spans, kinds, strict=True):  # a parent comes before its children
         items = alike[key]
         if len(items) < _LEAST_ITEMS:
             above = rows[element.parent]

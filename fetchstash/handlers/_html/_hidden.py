@@ -155,14 +155,13 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
             # Text that a search in the page finds counts as seen (HTML Standard, 6.1).
             return None if attributes["hidden"].lower() == "until-found" else HiddenBy.ATTRIBUTE
     classes = element.classes()
-    shown_again = any(map(_SHOWN_AGAIN.match, classes))
-    if not _UNSEEN_CLASSES.isdisjoint(classes) and not shown_again:
+    if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
         return HiddenBy.FOR_GOOD
     if style is None:
         return None
     if style.get("behind") and style.get("positioned") and around.covered:
         return HiddenBy.FOR_GOOD
-    if style.get("displayed") is False and not shown_again:
+    if style.get("displayed") is False and not any(map(_SHOWN_AGAIN.match, classes)):
         return HiddenBy.STYLE
     return HiddenBy.STYLE if "out_of_sight" in style else None
 

@@ -85,12 +85,14 @@ def picture(image: Element) -> str:
     return marked(alt) if _LOOKS_LIKE_TEX.search(alt[:MAX_TEX_CHARS]) else ""
 
 
-def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -> str | None:
+def rendered(element: Element, node: "LexborNode", *, has_sources: bool) -> str | None:
     """Return the formula of an element that KaTeX or MathJax made, None for any other element.
 
-    ``has_sources``: the page holds the TeX in scripts, which are read instead.
+    ``node`` is the same with all that it holds. ``has_sources``: the page holds the TeX in scripts,
+    which are read instead.
     """
-    if tag == "mjx-container" or _RENDERED.search(classes):
+    classes = element.get("class")
+    if element.tag == "mjx-container" or _RENDERED.search(classes):
         math = node.css_first("math")
         if has_sources:
             return ""
@@ -101,7 +103,7 @@ def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -
             return formula(math)
         drawn = node.css_first(".katex-html")
         return _stated(node) or (_drawn(drawn) if drawn is not None else None)
-    if not MATH_ATTRIBUTES.isdisjoint(node.attributes) and (tex := _stated(node)):
+    if not MATH_ATTRIBUTES.isdisjoint(element.attributes) and (tex := _stated(node)):
         return tex
     return "" if "MathJax_Preview" in classes else None
 

@@ -562,7 +562,7 @@ class _Copy:
             return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
-        inline = _media.rendered(tag, classes, node, has_sources=self._has_sources)
+        inline = _media.rendered(element, node, has_sources=self._has_sources)
         if tag == "img":
             inline = _media.picture(element) or None
         style = _hidden.style_of(element, self._sheet, node.mem_id)
