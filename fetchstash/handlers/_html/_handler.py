@@ -147,8 +147,8 @@ def _searched(reading: Reading) -> str:
         if block.kind in {_blocks.PARAGRAPH, _blocks.HEADING}:
             elements = _element.elements_in(block.nodes)
             links = [element.get("href") for element in elements if element.tag == "a"]
-            addresses = map(inline.absolute, filter(None, (block.link, *links)))
-            lines.append(" ".join((block.words, *addresses)))
+            addresses = map(inline.absolute, (block.link, *links))
+            lines.append(" ".join(filter(None, (block.words, *addresses))))
         else:
             lines += (part.text.rstrip("\n") for part in _blocks.parts([block], inline))
     return "".join(f"{line}\n" for line in lines)
