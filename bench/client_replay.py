@@ -1,10 +1,10 @@
 """Replay real conversations in a window too small: compact beside LangChain's context editing.
 
-    python -P bench/client_replay.py FOLDER [--share 0.35 0.5 0.7] [--target 0.3]
+    python -P bench/client_replay.py FOLDER [--share 0.35 0.5 0.7] [--target 0.3] [--every N]
 
-FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The
-window is a share of the transcript's own final size, and both sides begin at 70 % of it. LangChain
-is that of requirements/tools.
+FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. All are
+replayed, or every Nth with --every. The window is a share of the transcript's own final size, and
+both sides begin at 70 % of it. LangChain is that of requirements/tools.
 
 Both loops are scripted: what the assistant says is the transcript's, so that their answers are
 equal. "needed" counts the paths, hashes, constants and addresses in these answers that a message
@@ -191,10 +191,10 @@ def compactions() -> tuple[float, float]:
 
 def main() -> int:
     target = Policy().compaction_target_ratio
-    chosen = options(__doc__, "*.json", share=[0.35, 0.5, 0.7], target=target)
+    chosen = options(__doc__, "*.json", share=[0.35, 0.5, 0.7], target=target, every=1)
     first, later = compactions()
     print(f"compaction: first {first:.0f} ms of CPU, later at most {later:.0f}", flush=True)
-    files = sorted(chosen.folder.glob("*.json"))
+    files = sorted(chosen.folder.glob("*.json"))[:: chosen.every]
     sides = {"no compaction": nothing, "ours": ours, "LangChain": langchains}
     if peer("langchain", "langchain") is None:
         del sides["LangChain"]

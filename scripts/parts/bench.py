@@ -22,7 +22,7 @@ MAX_SECONDS = 900
 """A benchmark that takes longer in its short form hangs."""
 
 SHORT: Mapping[str, Sequence[str]] = {
-    "client_replay": ("--share", "0.2"),
+    "client_replay": ("--share", "0.2", "--every", "3"),
     "client_refusals": ("--quiet",),
     "client_steps": ("--steps", "20"),
     "handlers_html": ("--every", "15", "--sample", "8"),
@@ -32,7 +32,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "start": ("--runs", "2"),
     "store": ("--puts", "3", "--mb", "5", "--warm-up", "10", "--artifacts", "50"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
-    "tenants": ("--seconds", "1", "--turns", "1"),
+    "tenants": ("--seconds", "1", "--turns", "1", "--flood", "10"),
     "where": ("--pages", "20", "--every", "200"),
 }
 """The arguments of a short run."""
