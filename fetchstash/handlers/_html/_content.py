@@ -435,6 +435,8 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     _repairs.drop_around(with_words, chosen, kind)
     _repairs.drop_menus(with_words, chosen)
     _repairs.drop_foot(with_words, chosen)
+    if kind != "article":  # behind drop_foot: the price of the product may stand in a sidebar
+        keep_product_facts(with_words, chosen)
     _repairs.drop_contents(with_words, chosen)
     _repairs.drop_summaries(with_words, chosen)
     _repairs.drop_copies(with_words, chosen)
@@ -465,8 +467,6 @@ def _choose(blocks: list[Block], kind: str) -> list[bool]:
         _repairs.fill_gaps(blocks, keep)
     _repairs.keep_tables(blocks, keep)
     _repairs.complete_cards(blocks, keep)
-    if kind != "article":
-        keep_product_facts(blocks, keep)
     keep_sisters(blocks, keep)
     _repairs.keep_bylines(blocks, keep)
     _repairs.keep_title(blocks, keep)
