@@ -534,3 +534,52 @@ def test_names_of_attachments_of_outlook_stand_on_one_line_each(read: Read) -> N
     shown = ["a # Head", "3 b", "b", "4 b", "..\\..\\x.exe"]
     lines = "".join(f"- {name} (an object)\n" for name in shown)
     assert lines in read("msg", compound(mail))[1]
+
+
+def shows_picture(name: str, *, markup: bool) -> bytes:
+    """Return a mail with one picture and one other attachment, and a text that shows the first."""
+    mail = EmailMessage()
+    mail["Subject"] = "Plan"
+    text = (
+        "<p>Above.</p><img src='cid:c%401' alt='A chart'><p>Below.</p>" if markup else "[A chart]"
+    )
+    mail.set_content(text, subtype="html" if markup else "plain")
+    mail.add_attachment(b"png", "image", "png", filename=name, cid="<c@1>", disposition="inline")
+    mail.add_attachment(b"a,b", "text", "csv", filename="a.csv")
+    return mail.as_bytes()
+
+
+OUTLOOK = {
+    "__properties_version1.0": bytes(32),
+    "__substg1.0_10130102": b"<p>Above.</p><img src='cid:c%401' alt='A chart'><p>Below.</p>",
+    "__attach_version1.0_#00000000/__substg1.0_3707001F": wide("chart.png"),
+    "__attach_version1.0_#00000000/__substg1.0_3712001F": wide("c@1"),
+    "__attach_version1.0_#00000000/__substg1.0_37010102": b"png",
+    "__attach_version1.0_#00000001/__substg1.0_3707001F": wide("a.csv"),
+    "__attach_version1.0_#00000001/__substg1.0_37010102": b"a,b",
+}
+SHOWN_PICTURES = {
+    "a mail": ("email", shows_picture("chart.png", markup=True), "(chart.png)"),
+    "a name with blanks": ("email", shows_picture("a (1).png", markup=True), "(<a (1).png>)"),
+    "a mailbox": (
+        "mbox",
+        b"From a Fri May  1 10:00:00 2026\n" + shows_picture("chart.png", markup=True),
+        "(1/chart.png)",
+    ),
+    "Outlook": ("msg", compound(OUTLOOK), "(chart.png)"),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "address"), SHOWN_PICTURES.values(), ids=SHOWN_PICTURES)
+def test_a_picture_in_the_text_of_a_mail_is_named_there_alone(
+    read: Read, kind: str, data: bytes, address: str
+) -> None:
+    extracted, text = read(kind, data)
+    assert f"Above.\n\n![A chart]{address}\n\nBelow." in text
+    assert text.count("png") == 1
+    assert text.count("a.csv") == 1
+    assert extracted.facts.members == 2
+
+
+def test_a_picture_that_the_text_of_a_mail_does_not_show_is_listed(read: Read) -> None:
+    assert "- chart.png (image/png" in read("email", shows_picture("chart.png", markup=False))[1]

@@ -17,6 +17,7 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._mail._history import QUOTED, History, split_history
+from fetchstash.handlers._mail._inline import Inline
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
@@ -57,12 +58,13 @@ class EmailHandler(Streamed, MemberParts):
             extraction_truncated=source.stat().st_size > MAX_BYTES,
         )
         prose = Prose()
-        yield from write(message, prose, extracted, History())
         attached = list(attachments(message))
         extracted.learn(members=len(attached))
-        if attached:
+        inline = Inline({_content_id(part): name for name, part in attached})
+        yield from write(message, prose, extracted, History(), inline)
+        if listed := [(name, part) for name, part in attached if name not in inline.shown]:
             prose.heading("Attachments", 2)
-            for name, part in attached:
+            for name, part in listed:
                 size = counted(len(payload(part)), "byte")
                 prose.item(f"{name} ({part.get_content_type()}, {size})")
         yield from prose.end()
@@ -102,10 +104,11 @@ def write(
     prose: Prose,
     extracted: Extracted,
     history: History,
+    inline: Inline,
 ) -> Iterator[Part]:
     """Write a message and those that it forwards; yield the parts that are full.
 
-    What they quote at their ends goes to ``history``.
+    What they quote at their ends goes to ``history``, the pictures that they show to ``inline``.
     """
     for number, mail in enumerate(_messages(message)):
         prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
@@ -114,9 +117,12 @@ def write(
         )
         for part in _bodies(mail):
             text = decode(payload(part), part.get_content_charset() or "")
-            is_markup = part.get_content_type() == "text/html"
-            hidden = write_body(text, prose, _header(mail, "Subject"), history, markup=is_markup)
-            extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
+            subject = _header(mail, "Subject")
+            if part.get_content_type() == "text/html":
+                hidden = write_html(text, prose, subject, history, inline)
+                extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
+            else:
+                write_plain(text, prose, subject, history)
             yield from prose.full()
         if _is_encrypted(mail):
             prose.paragraph(ENCRYPTED)
@@ -125,7 +131,7 @@ def write(
 def _history(message: email.message.Message) -> str:
     """Return the quoted history, "" if there is none or an attachment has its name."""
     history = History()
-    for _ in write(message, Prose(), Extracted(None), history):
+    for _ in write(message, Prose(), Extracted(None), history, Inline({})):
         pass
     named = any(name == QUOTED for name, _ in attachments(message))
     return "" if named else "\n\n".join(history.texts)
@@ -197,6 +203,11 @@ def attachments(message: email.message.Message) -> Iterator[tuple[str, email.mes
             yield unique, part
 
 
+def _content_id(part: email.message.Message) -> str:
+    """Return the id by which the text shows a part, "" if it has none (RFC 2045, section 7)."""
+    return _header(part, "Content-ID").strip("<> ")
+
+
 def _attachment(message: email.message.Message, name: str, path: str) -> email.message.Message:
     """Return an attachment. Raises OutOfRange for ``path`` if there is none of that name."""
     for attached, part in attachments(message):
@@ -205,17 +216,19 @@ def _attachment(message: email.message.Message, name: str, path: str) -> email.m
     raise MailReason.NO_ATTACHMENT.error(name=path)
 
 
-def write_body(text: str, prose: Prose, subject: str, history: History, *, markup: bool) -> int:
-    """Write a body, its quoted history into ``history``; return how much was hidden in it."""
+def write_html(text: str, prose: Prose, subject: str, history: History, inline: Inline) -> int:
+    """Write a body of HTML, its quoted history into ``history``; return how much was hidden."""
     from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
-    hidden = 0
-    if markup:
-        page = whole(text)
-        hidden = page.hidden
-        text = "".join(piece.text for piece in page.parts)
-    _write_own(text, prose.markdown if markup else prose.paragraph, prose, subject, history)
-    return hidden
+    page = whole(text)
+    body = inline.addressed("".join(piece.text for piece in page.parts))
+    write_markdown(body, prose, subject, history)
+    return page.hidden
+
+
+def write_plain(text: str, prose: Prose, subject: str, history: History) -> None:
+    """Write a body of plain text, its quoted history into ``history``."""
+    _write_own(text, prose.paragraph, prose, subject, history)
 
 
 def write_markdown(text: str, prose: Prose, subject: str, history: History) -> None:
@@ -290,14 +303,17 @@ class MboxHandler(Streamed, MemberParts):
             try:
                 message = parse(raw)
                 history = History(f"{count}/{QUOTED}")
-                yield from write(message, prose, extracted, history)
-                names = [f"{count}/{name}" for name, _ in attachments(message)]
+                attached = {f"{count}/{name}": part for name, part in attachments(message)}
+                inline = Inline({_content_id(part): name for name, part in attached.items()})
+                yield from write(message, prose, extracted, history, inline)
+                names = list(attached)
             except NoText:
                 prose.paragraph("(a mail that cannot be read)")
-                names = []
+                names, inline = [], Inline({})
             members += len(names)
             for name in names:
-                prose.item(f"attachment {name}")
+                if name not in inline.shown:
+                    prose.item(f"attachment {name}")
             yield from prose.full()
         if count == _MAX_MAILS:
             extracted.fail(MailReason.MAILS_CUT.cause(limit=_MAX_MAILS))

@@ -11,8 +11,14 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._mail._eml import ENCRYPTED, write_body, write_markdown
+from fetchstash.handlers._mail._eml import (
+    ENCRYPTED,
+    write_html,
+    write_markdown,
+    write_plain,
+)
 from fetchstash.handlers._mail._history import QUOTED, History
+from fetchstash.handlers._mail._inline import Inline
 from fetchstash.handlers._mail._rtf_body import html_within, unpacked
 from fetchstash.handlers._office._rtf import write_rtf
 from fetchstash.handlers._parts import MemberParts, Streamed, part_text
@@ -25,6 +31,7 @@ _MAX_BYTES = 128 * 1024 * 1024
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO = "0037", "0C1A", "5D01", "0E04"
 _CC, _BODY, _HTML, _CLASS = "0E03", "1000", "1013", "001A"
 _RTF = "__substg1.0_10090102"  # compressed ([MS-OXRTFCP])
+_CONTENT_ID = "3712"  # of an attachment ([MS-OXCMSG], section 2.2.2.29)
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA, _EMBEDDED = "__substg1.0_37010102", "__substg1.0_3701000D"
 _PROPERTIES, _ATTACHMENT = "__properties_version1.0", "__attach_version1.0_#"
@@ -52,12 +59,14 @@ class MsgHandler(Streamed, MemberParts):
             extracted.learn(extraction_truncated=True)
             extracted.fail(MailReason.MAIL_CUT.cause())
         prose = Prose()
-        yield from _write(message, prose, extracted, History())
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
-        if attachments:
+        ids = {mail.text(_CONTENT_ID, storage): name for name, mail, storage in attachments}
+        inline = Inline(ids)
+        yield from _write(message, prose, extracted, History(), inline)
+        if listed := [attached for attached in attachments if attached[0] not in inline.shown]:
             prose.heading("Attachments", 2)
-            for name, mail, storage in attachments:
+            for name, mail, storage in listed:
                 stream = message.file.streams.get((*mail.path, storage, _DATA))
                 prose.item(f"{name} ({counted(stream.size, 'byte') if stream else 'an object'})")
         yield from prose.end()
@@ -133,7 +142,9 @@ def _messages(message: _Mail) -> Iterator[_Mail]:
         waiting += filter(None, inner)
 
 
-def _write(message: _Mail, prose: Prose, extracted: Extracted, history: History) -> Iterator[Part]:
+def _write(
+    message: _Mail, prose: Prose, extracted: Extracted, history: History, inline: Inline
+) -> Iterator[Part]:
     """Write a message and those in it; what they quote at their ends goes to ``history``."""
     for number, mail in enumerate(_messages(message)):
         title = mail.text(_SUBJECT)
@@ -146,26 +157,32 @@ def _write(message: _Mail, prose: Prose, extracted: Extracted, history: History)
             "Date": _submitted(mail.read(_PROPERTIES), _EMBEDDED_HEADER if number else _HEADER),
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        body, is_markup = _body(mail)
-        if body.strip():
-            hidden = write_body(body, prose, title, history, markup=is_markup)
+        if (plain := mail.text(_BODY)).strip():
+            write_plain(plain, prose, title, history)
+        elif (html := _html(mail)).strip():
+            hidden = write_html(html, prose, title, history, inline)
             extracted.learn(hidden_removed=extracted.facts.hidden_removed + hidden)
         elif (*mail.path, _RTF) in mail.file.streams:
-            _write_rtf(unpacked(mail.read(_RTF)), prose, extracted, title, history)
+            _write_rtf(unpacked(mail.read(_RTF)), prose, extracted, title, history, inline)
         elif mail.text(_CLASS).startswith("IPM.Note.SMIME"):
             prose.paragraph(ENCRYPTED)
         yield from prose.full()
 
 
 def _write_rtf(
-    rtf: bytes, prose: Prose, extracted: Extracted, title: str, history: History
+    rtf: bytes,
+    prose: Prose,
+    extracted: Extracted,
+    title: str,
+    history: History,
+    inline: Inline,
 ) -> None:
     """Write a body that is RTF alone, or the HTML that it was made of."""
     inner, written = Extracted(None), Prose()
     if not rtf.lstrip().startswith(b"{\\rtf"):
         extracted.fail(MailReason.MAIL_RTF.cause())
     elif html := html_within(rtf):
-        hidden = write_body(html, prose, title, history, markup=True)
+        hidden = write_html(html, prose, title, history, inline)
         inner.learn(hidden_removed=hidden)
     else:
         texts: list[str] = []
@@ -176,17 +193,15 @@ def _write_rtf(
     extracted.learn(hidden_removed=extracted.facts.hidden_removed + inner.facts.hidden_removed)
 
 
-def _body(mail: _Mail) -> tuple[str, bool]:
-    """Return the body, and whether it is HTML, which is taken where there is no plain text."""
-    if (body := mail.text(_BODY)).strip():
-        return body, False
-    return decode(mail.read(f"__substg1.0_{_HTML}0102")) or mail.text(_HTML), True
+def _html(mail: _Mail) -> str:
+    """Return the body of HTML, which is read where there is no plain text."""
+    return decode(mail.read(f"__substg1.0_{_HTML}0102")) or mail.text(_HTML)
 
 
 def _history(message: _Mail) -> str:
     """Return the quoted history, "" if there is none or an attachment has its name."""
     history = History()
-    for _ in _write(message, Prose(), Extracted(None), history):
+    for _ in _write(message, Prose(), Extracted(None), history, Inline({})):
         pass
     named = any(name == QUOTED for name, _, _ in _attachments(message))
     return "" if named else "\n\n".join(history.texts)
