@@ -98,6 +98,9 @@ class StyleSheet:
         *,
         complete: bool,
     ) -> None:
+        def counted(compound: str) -> int:
+            return len(select(compound))
+
         self.complete = complete
         self._sources = tuple(sources)
         self._inline = inline
@@ -105,7 +108,7 @@ class StyleSheet:
         self._size = max(size, 1)
         self._spare, self._steps = MAX_SELECTOR_COST, MAX_STEPS
         self._depth = cache(depth)
-        self._count = cache(lambda compound: len(select(compound)))
+        self._count = cache(counted)
         self._entries: dict[str, list[_Entry]] = {}
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
