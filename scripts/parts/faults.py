@@ -85,7 +85,11 @@ def copy_of_checkout(folder: Path) -> Path:
     (packages / "copy.pth").write_text(
         f"{folder}\n{Path(os.__file__).parent}\n{next(p for p in sys.path if 'site-packages' in p)}"
     )
-    return place / "bin" / "python"
+    python = place / "bin" / "python"
+    command = place / "bin" / "fetchstash"  # what tests start, of the copy, too
+    command.write_text(f"#!{python} -P\nfrom fetchstash.cli import main\n\nmain()\n")
+    command.chmod(0o755)
+    return python
 
 
 class Trial:
