@@ -198,4 +198,4 @@ def test_a_bucket_that_never_answers_is_given_up(
         started = time.monotonic()
         with pytest.raises(StoreError, match="does not answer"):
             bucket.read_range("a", 0, 1)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30  # and not for ever: how long is no matter here
