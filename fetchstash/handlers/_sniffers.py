@@ -80,6 +80,8 @@ def sniff_xml(head: Head) -> Sniffed | None:
     media_type = _ROOTS.get(name, "application/xml")
     if name == "feed" and "w3.org/2005/Atom" not in attributes:
         media_type = "application/xml"
+    if name == "RDF" and "purl.org/rss/1.0/" in attributes:
+        media_type = "application/rss+xml"  # RSS 1.0, section 5.1
     if not declared and "xmlns" not in attributes and media_type == "application/xml":
         return None  # a tag in angle brackets: a template, a log line, a mail address
     return Sniffed(media_type, f"XML, root {name}" if name in _ROOTS else "XML")

@@ -84,8 +84,8 @@ def rss(inside: str) -> tuple[str, str]:
     return "application/rss+xml", f"<rss {names}><channel><title>N</title>{item}</channel></rss>"
 
 
-def atom(inside: str) -> tuple[str, str]:
-    entry = f"<entry><title>Wall</title>{inside}</entry>"
+def atom(inside: str, title: str = "<title>Wall</title>") -> tuple[str, str]:
+    entry = f"<entry>{title}{inside}</entry>"
     return (
         "application/atom+xml",
         f'<feed xmlns="http://www.w3.org/2005/Atom"><title>N</title>{entry}</feed>',
@@ -156,6 +156,10 @@ MARKDOWN = {
             "<description>&lt;p&gt;a&lt;/p&gt;&lt;p style='display:none'&gt;obey&lt;/p&gt;</description>"
         ),
         "- Wall\n  a\n",
+    ),
+    "a title with markup": (
+        atom("<id>x</id>", "<title type='xhtml'><div>A <em>wall</em> &amp; more</div></title>"),
+        "- A wall & more\n",
     ),
     "bytes": (atom("<content type='image/png'>iVBORw0KGgo=</content>"), "- Wall\n"),
     "a source": (
@@ -257,7 +261,11 @@ JSON_FEED: dict[str, Any] = {
             "authors": [{"name": "Ben South"}, {"name": "Cy West"}],
             "attachments": [{"url": "https://a.example/1.mp3", "mime_type": "audio/mpeg"}],
         },
-        {"id": "https://a.example/2", "content_text": "Two <b>"},
+        {
+            "id": "https://a.example/2",
+            "content_text": "Two <b>",
+            "image": "https://a.example/2.png",
+        },
         7,
     ],
 }
@@ -271,7 +279,7 @@ def test_a_json_feed_is_read_as_other_feeds(read: Read, save: Save) -> None:
     assert text == (
         "N\n\n- [Wall](https://a.example/1) · 2026-03-04T10:00:00Z · Ben South, Cy West\n"
         f"  {LONG}\n  [Enclosure: audio/mpeg](https://a.example/1.mp3)\n"
-        "- https://a.example/2\n  Two <b>\n"
+        "- https://a.example/2\n  Two <b>\n  [Image](https://a.example/2.png)\n"
     )
     facts = extracted.facts
     assert (facts.title, facts.author, facts.language) == ("N", "Ada North", "en")

@@ -64,6 +64,8 @@ JSON = json.dumps({"a": [1, 2, {"b": None}], "text": "x [y] {z}"}).encode()
 JSONL = b'{"a": 1}\n{"a": 2}\n{"a": 3}\n'
 CSV = b"name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\ndee,6,graz\n"
 RSS = b'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>t</title></channel></rss>'
+RSS_1 = b"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+ xmlns="http://purl.org/rss/1.0/"><channel><title>t</title></channel></rdf:RDF>"""
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><rect/></svg>'
 MAIL = (
     b"Received: from a by b\r\nFrom: a@example.org\r\nTo: b@example.org\r\n"
@@ -142,6 +144,7 @@ MISLABELLED = {
     "CSV as HTML": (CSV, "text/html", "/a.csv", "csv", "text/csv"),
     "feed as HTML": (RSS, "text/html", "/feed", "xml", "application/rss+xml"),
     "feed as XML": (RSS, "text/xml", "/feed", "xml", "application/rss+xml"),
+    "RSS 1.0": (RSS_1, "text/xml", "/feed", "xml", "application/rss+xml"),
     "SVG as text": (SVG, "text/plain", "/a", "image", "image/svg+xml"),
     "SVG as PNG": (SVG, "image/png", "/a.png", "image", "image/svg+xml"),
     "mail as text": (MAIL, "text/plain", "/a", "email", "message/rfc822"),

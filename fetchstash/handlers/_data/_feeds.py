@@ -301,6 +301,8 @@ class _FeedReader(XmlReader):
             if attribute(attributes, "src"):  # Atom, section 4.1.3.2
                 into.add_link(attribute(attributes, "src"), "Content")
             self._text_depth = self._depth
+        elif name == "title" and attribute(attributes, "type").lower() == "xhtml":
+            self._text_depth = self._depth  # RFC 4287, section 3.1.1.3
 
     def end(self, name: str) -> None:
         """Keep the text of an element, or end the entry."""
@@ -455,4 +457,5 @@ def _json_entry(item: dict[str, Any]) -> Entry:
         label = _enclosure(_word(file.get("mime_type")), _word(file.get("size_in_bytes")))
         entry.add_link(_word(file.get("url")), label)
     entry.add_link(_word(item.get("external_url")), "Related")
+    entry.add_link(_word(item.get("image")), "Image")
     return entry
