@@ -10,7 +10,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from fetchstash.server import _wire
+from fetchstash.server import _wire, is_request_id
 
 pytestmark = pytest.mark.anyio
 Relayed = AsyncGenerator[tuple[Any, Any, Any, Any]]
@@ -138,3 +138,24 @@ def test_a_line_that_is_no_message_is_answered_where_it_has_an_id(
         assert error.error.code == types.INVALID_REQUEST
         assert error.error.message.startswith("[bad_argument] ")
         json.dumps(error.model_dump()).encode()
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("value", "is_id"),
+    [
+        (1, True),
+        (0, True),
+        ("a", True),
+        (True, False),  # Python takes it for 1, and the answer would go to another request
+        (None, False),
+        (1.5, False),
+        ([], False),
+        ("\ud83d", False),
+    ],
+)
+def test_an_id_of_a_request_is_a_number_or_text_that_can_be_sent_back(
+    value: object,
+    is_id: bool,
+) -> None:
+    assert is_request_id(value) is is_id
