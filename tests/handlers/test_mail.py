@@ -583,3 +583,25 @@ def test_a_picture_in_the_text_of_a_mail_is_named_there_alone(
 
 def test_a_picture_that_the_text_of_a_mail_does_not_show_is_listed(read: Read) -> None:
     assert "- chart.png (image/png" in read("email", shows_picture("chart.png", markup=False))[1]
+
+
+QUOTES_PICTURE = shows_picture("chart.png", markup=True).replace(
+    b"<p>Above.</p>",
+    b"<p>I agree.</p><p>On Monday Ada wrote:</p><blockquote><p>One</p><p>Two</p>",
+)
+
+
+def test_a_picture_in_the_history_of_a_mail_is_listed_and_named_there(
+    read: Read, part: PartOf
+) -> None:
+    text = read("email", QUOTES_PICTURE)[1]
+    assert 'path="quoted"' in text
+    assert "- chart.png (image/png" in text
+    quoted = part("email", QUOTES_PICTURE, "quoted")
+    assert isinstance(quoted, PartText)
+    assert "![A chart](chart.png)" in quoted.text
+    box = b"From a Fri May  1 10:00:00 2026\n" + QUOTES_PICTURE
+    assert "- attachment 1/chart.png" in read("mbox", box)[1]
+    quoted = part("mbox", box, "1/quoted")
+    assert isinstance(quoted, PartText)
+    assert "![A chart](1/chart.png)" in quoted.text

@@ -7,7 +7,7 @@ import email.message
 import email.policy
 import email.utils
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -60,7 +60,7 @@ class EmailHandler(Streamed, MemberParts):
         prose = Prose()
         attached = list(attachments(message))
         extracted.learn(members=len(attached))
-        inline = Inline({_content_id(part): name for name, part in attached})
+        inline = _inline(attached)
         yield from write(message, prose, extracted, History(), inline)
         if listed := [(name, part) for name, part in attached if name not in inline.shown]:
             prose.heading("Attachments", 2)
@@ -128,12 +128,16 @@ def write(
             prose.paragraph(ENCRYPTED)
 
 
-def _history(message: email.message.Message) -> str:
-    """Return the quoted history, "" if there is none or an attachment has its name."""
+def _history(message: email.message.Message, before: str = "") -> str:
+    """Return the quoted history, "" if there is none or an attachment has its name.
+
+    ``before`` stands before the names of attachments: "3/" in the third mail of a mailbox.
+    """
     history = History()
-    for _ in write(message, Prose(), Extracted(None), history, Inline({})):
+    attached = [(f"{before}{name}", part) for name, part in attachments(message)]
+    for _ in write(message, Prose(), Extracted(None), history, _inline(attached)):
         pass
-    named = any(name == QUOTED for name, _ in attachments(message))
+    named = any(name == f"{before}{QUOTED}" for name, _ in attached)
     return "" if named else "\n\n".join(history.texts)
 
 
@@ -203,9 +207,9 @@ def attachments(message: email.message.Message) -> Iterator[tuple[str, email.mes
             yield unique, part
 
 
-def _content_id(part: email.message.Message) -> str:
-    """Return the id by which the text shows a part, "" if it has none (RFC 2045, section 7)."""
-    return _header(part, "Content-ID").strip("<> ")
+def _inline(attached: Iterable[tuple[str, email.message.Message]]) -> Inline:
+    """Return attachments by the ids by which the text shows them (RFC 2045, section 7)."""
+    return Inline({_header(part, "Content-ID").strip("<> "): name for name, part in attached})
 
 
 def _attachment(message: email.message.Message, name: str, path: str) -> email.message.Message:
@@ -221,25 +225,24 @@ def write_html(text: str, prose: Prose, subject: str, history: History, inline: 
     from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
     page = whole(text)
-    body = inline.addressed("".join(piece.text for piece in page.parts))
-    write_markdown(body, prose, subject, history)
+    own, quoted = split_history("".join(piece.text for piece in page.parts), subject)
+    _write_own(inline.show(own), inline.addressed(quoted), prose.markdown, prose, history)
     return page.hidden
 
 
 def write_plain(text: str, prose: Prose, subject: str, history: History) -> None:
     """Write a body of plain text, its quoted history into ``history``."""
-    _write_own(text, prose.paragraph, prose, subject, history)
+    _write_own(*split_history(text, subject), prose.paragraph, prose, history)
 
 
 def write_markdown(text: str, prose: Prose, subject: str, history: History) -> None:
     """Write a body that is Markdown already, its quoted history into ``history``."""
-    _write_own(text, prose.markdown, prose, subject, history)
+    _write_own(*split_history(text, subject), prose.markdown, prose, history)
 
 
 def _write_own(
-    text: str, write: Callable[[str], None], prose: Prose, subject: str, history: History
+    own: str, quoted: str, write: Callable[[str], None], prose: Prose, history: History
 ) -> None:
-    own, quoted = split_history(text, subject)
     write(own.replace("\r\n", "\n"))
     if quoted:
         history.texts.append(quoted)
@@ -303,10 +306,10 @@ class MboxHandler(Streamed, MemberParts):
             try:
                 message = parse(raw)
                 history = History(f"{count}/{QUOTED}")
-                attached = {f"{count}/{name}": part for name, part in attachments(message)}
-                inline = Inline({_content_id(part): name for name, part in attached.items()})
+                attached = [(f"{count}/{name}", part) for name, part in attachments(message)]
+                inline = _inline(attached)
                 yield from write(message, prose, extracted, history, inline)
-                names = list(attached)
+                names = [name for name, _ in attached]
             except NoText:
                 prose.paragraph("(a mail that cannot be read)")
                 names, inline = [], Inline({})
@@ -325,7 +328,7 @@ class MboxHandler(Streamed, MemberParts):
         """Return an attachment, or the history that a mail quotes ("3/quoted")."""
         number, _, name = (request.path or "").partition("/")
         mail = _numbered(request.source, number) if name == QUOTED else None
-        if mail and (history := _history(mail)):
+        if mail and (history := _history(mail, f"{number}/")):
             return part_text(history, request)
         return super().part(request)
 

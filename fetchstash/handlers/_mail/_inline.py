@@ -17,17 +17,24 @@ class Inline:
     names: Mapping[str, str]
     shown: set[str] = field(default_factory=set[str])
 
-    def addressed(self, text: str) -> str:
-        """Return Markdown whose pictures have the names of attachments as their addresses.
+    def show(self, text: str) -> str:
+        """Return Markdown with `addressed`, and remember the attachments that it shows.
 
-        A reader asks for the picture by that name, so the list of attachments need not repeat it.
+        A reader asks for a picture by its name, so the list of attachments need not repeat it.
         """
+        self.shown.update(map(self._name, _ADDRESS.finditer(text)))
+        return self.addressed(text)
+
+    def addressed(self, text: str) -> str:
+        """Return Markdown whose pictures have the names of attachments as their addresses."""
         return _ADDRESS.sub(self._addressed, text)
 
-    def _addressed(self, match: re.Match[str]) -> str:
+    def _name(self, match: re.Match[str]) -> str:
         name = self.names.get(unquote(match[1]), "")
-        if not name or _NO_ADDRESS.search(name):
+        return "" if _NO_ADDRESS.search(name) else name
+
+    def _addressed(self, match: re.Match[str]) -> str:
+        if not (name := self._name(match)):
             return match[0]
-        self.shown.add(name)
         is_plain = not re.search(r"[\s()]", name)
         return f"]({name})" if is_plain else f"](<{name}>)"

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +61,7 @@ class MsgHandler(Streamed, MemberParts):
         prose = Prose()
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
-        ids = {mail.text(_CONTENT_ID, storage): name for name, mail, storage in attachments}
-        inline = Inline(ids)
+        inline = _inline(attachments)
         yield from _write(message, prose, extracted, History(), inline)
         if listed := [attached for attached in attachments if attached[0] not in inline.shown]:
             prose.heading("Attachments", 2)
@@ -201,10 +200,16 @@ def _html(mail: _Mail) -> str:
 def _history(message: _Mail) -> str:
     """Return the quoted history, "" if there is none or an attachment has its name."""
     history = History()
-    for _ in _write(message, Prose(), Extracted(None), history, Inline({})):
+    attachments = list(_attachments(message))
+    for _ in _write(message, Prose(), Extracted(None), history, _inline(attachments)):
         pass
-    named = any(name == QUOTED for name, _, _ in _attachments(message))
+    named = any(name == QUOTED for name, _, _ in attachments)
     return "" if named else "\n\n".join(history.texts)
+
+
+def _inline(attachments: Iterable[tuple[str, _Mail, str]]) -> Inline:
+    """Return attachments by the ids by which the text shows them."""
+    return Inline({mail.text(_CONTENT_ID, storage): name for name, mail, storage in attachments})
 
 
 def _author(mail: _Mail) -> str:
