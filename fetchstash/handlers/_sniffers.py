@@ -67,6 +67,9 @@ _ROOTS = {
 }
 
 
+_RSS_1 = re.compile(r"""\sxmlns\s*=\s*["']http://purl\.org/rss/1\.0/["']""")
+
+
 def sniff_xml(head: Head) -> Sniffed | None:
     """Recognise XML by its declaration or a namespace, and what it is by its root."""
     if "<" not in head.text[:_MARKUP_REACH]:
@@ -80,7 +83,7 @@ def sniff_xml(head: Head) -> Sniffed | None:
     media_type = _ROOTS.get(name, "application/xml")
     if name == "feed" and "w3.org/2005/Atom" not in attributes:
         media_type = "application/xml"
-    if name == "RDF" and "purl.org/rss/1.0/" in attributes:
+    if name == "RDF" and _RSS_1.search(attributes):
         media_type = "application/rss+xml"  # RSS 1.0, section 5.1
     if not declared and "xmlns" not in attributes and media_type == "application/xml":
         return None  # a tag in angle brackets: a template, a log line, a mail address

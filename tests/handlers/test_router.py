@@ -145,6 +145,13 @@ MISLABELLED = {
     "feed as HTML": (RSS, "text/html", "/feed", "xml", "application/rss+xml"),
     "feed as XML": (RSS, "text/xml", "/feed", "xml", "application/rss+xml"),
     "RSS 1.0": (RSS_1, "text/xml", "/feed", "xml", "application/rss+xml"),
+    "RDF that knows RSS": (
+        RSS_1.replace(b"xmlns=", b"xmlns:rss="),
+        "text/xml",
+        "/feed",
+        "xml",
+        "application/rdf+xml",
+    ),
     "SVG as text": (SVG, "text/plain", "/a", "image", "image/svg+xml"),
     "SVG as PNG": (SVG, "image/png", "/a.png", "image", "image/svg+xml"),
     "mail as text": (MAIL, "text/plain", "/a", "email", "message/rfc822"),
