@@ -24,6 +24,7 @@ SHOWN = {
     "by a class in a sheet": ("<style>ol.steps{list-style-type:lower-alpha}</style><ol class=steps><li>one</li><li>two</li></ol>", "a. one\nb. two"),
     "by a sheet that speaks of the items": ("<style>.terms > li{list-style:upper-roman inside}</style><ol class=terms><li>one</li><li>two</li></ol>", "I. one\nII. two"),
     "by a sheet, each level": ("<style>ol ol{list-style:lower-alpha} ol ol ol{list-style:lower-roman}</style><ol><li>x<ol><li>y<ol><li>z</li></ol></li></ol></li></ol>", "1. x\n   a. y\n      i. z"),
+    "by a sheet that speaks of one item": ("<style>li.odd{list-style:lower-roman}</style><ol><li>one</li><li class=odd>two</li></ol>", "1. one\nii. two"),
     "by the more exact rule": ("<style>ol{list-style:upper-alpha} ol.plain{list-style:decimal}</style><ol class=plain><li>one</li></ol>", "1. one"),
     "by the later rule": ("<style>ol{list-style:upper-alpha} ol{list-style:decimal}</style><ol><li>one</li></ol>", "1. one"),
     "by a rule for printers": ("<style>@media print{ol{list-style:upper-alpha}}</style><ol><li>one</li></ol>", "1. one"),

@@ -153,6 +153,12 @@ def test_facts_of_a_product_stand_with_its_price(
     assert all(fact in text for fact in ("250", "61,000 miles", "Diesel"))
 
 
+def test_a_price_beside_a_page_of_few_words_is_no_fact_of_it(read_page: Read) -> None:
+    hat = "<aside><p>$5</p><p>Straw hat</p></aside>"
+    _, text = read_page(page(f"<main><h1>Used van</h1><p>{PROSE[:80]}</p></main>{hat}"))
+    assert "hat" not in text
+
+
 def test_prices_of_other_products_are_no_facts_of_this_one(read_page: Read) -> None:
     card = "<div class=card><a href=/v>A van</a><div><b>£9,000</b><p>9,999 miles</p></div></div>"
     related = f"<section class=related><h2>Similar</h2>{card * 4}</section>"

@@ -444,7 +444,8 @@ def _integer(text: str, otherwise: int) -> int:
 def _counter(number: int, items: Element, item: Element) -> str:
     """Return the number of an item as the list counts: in letters or Roman numerals, too."""
     kind = item.get("type") or items.get("type")
-    if match := _LIST_STYLE.search(items.get("style")):
+    styles = map(_LIST_STYLE.search, (item.get("style"), items.get("style")))
+    if match := next(filter(None, styles), None):
         kind = {"al": "a", "la": "a", "ro": "i"}[match[2].lower()[:2]]
         kind = kind.upper() if match[1].lower() == "upper" else kind
     return numeral(number, kind)

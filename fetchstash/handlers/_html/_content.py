@@ -435,7 +435,8 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     _repairs.drop_around(with_words, chosen, kind)
     _repairs.drop_menus(with_words, chosen)
     _repairs.drop_foot(with_words, chosen)
-    if kind != "article":  # behind drop_foot: the price of the product may stand in a sidebar
+    # Behind drop_foot: the price of the product may stand in a sidebar.
+    if kind != "article" and _is_scored(with_words):
         keep_product_facts(with_words, chosen)
     _repairs.drop_contents(with_words, chosen)
     _repairs.drop_summaries(with_words, chosen)
@@ -451,14 +452,17 @@ def content(blocks: list[Block], kind: str = "", title: str = "") -> list[bool]:
     return keep
 
 
+def _is_scored(blocks: list[Block]) -> bool:
+    return len(blocks) <= MAX_SCORED and size_of(blocks) >= MIN_SCORED_CHARS
+
+
 def _choose(blocks: list[Block], kind: str) -> list[bool]:
-    size = size_of(blocks)
-    if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
+    if not _is_scored(blocks):
         return _repairs.by_rules_alone(blocks)
     less = _LESS if kind else 0
     scores = [score - less for score in at_places(blocks, log_odds(blocks))]
     keep = likeliest(scores, [block.count for block in blocks])
-    if size < SHORT_PAGE_CHARS:
+    if size_of(blocks) < SHORT_PAGE_CHARS:
         by_place = _repairs.by_rules_alone(blocks)
         agreed = MIN_AGREED * size_of(compress(blocks, by_place))
         keep = by_place if size_of(compress(blocks, keep)) < agreed else keep

@@ -170,12 +170,7 @@ def _of_picture(image: Element, holder: Element) -> str:
 
 def _control(sign: Element) -> str:
     """Return the tag of the control around a sign, "" if there is none."""
-    around = sign.parent
-    while around is not None:
-        if around.tag in _CONTROLS:
-            return around.tag
-        around = around.parent
-    return ""
+    return next((e.tag for e in sign.outward() if e.tag in _CONTROLS and e is not sign), "")
 
 
 def _holder(sign: Element) -> Element:

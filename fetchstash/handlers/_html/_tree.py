@@ -371,11 +371,9 @@ class _Copy:
             node = node.next
 
     def _count(self, element: Element, mem_id: int) -> None:
-        """Write into the style of a list how a sheet says that it, or its items, count."""
+        """Write into the style of a list, or of an item, how a sheet says that it counts."""
         if said := self._sheet.counting.get(mem_id):
-            listed = element.parent if element.tag == "li" else element
-            if listed is not None and listed.tag == "ol":
-                listed.attributes["style"] = f"{listed.get('style')};{said}"
+            element.attributes["style"] = f"{element.get('style')};{said}"
 
     def _streamed_into(self, template: "LexborNode") -> "LexborNode | None":
         """Return the hidden element whose content a script moves to a template's place."""
